@@ -1,0 +1,80 @@
+# Needs Python, make and (for the fast kernels) a C++20 compiler. Everything else goes into $(VENV).
+#
+#   make test PYTEST_ARGS="-k topk -x"      extra arguments for pytest
+#   make bench ARGS="--help"                extra arguments for demo and bench
+#   make install PYTHON=python3.12          another interpreter (for a new $(VENV))
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+ARGS    ?=
+PYTEST_ARGS ?=
+
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+STAMP  := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
+
+# Python files are used in place, so only these call for a new build.
+BUILD_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(shell find csrc -name '*.[ch]pp' 2>/dev/null)
+
+# With a C++ compiler at hand, a kernel that does not compile is an error and not a reason to
+# fall back to plain torch. SOFTORDER_REQUIRE_NATIVE=0 allows it.
+COMPILER := $(shell command -v "$${CXX:-c++}" || command -v g++ || command -v clang++)
+ifneq ($(COMPILER),)
+$(STAMP): export SOFTORDER_REQUIRE_NATIVE ?= 1
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test test-all lint format bench docs clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## make .venv and install softorder into it, editable, with all tools
+
+$(STAMP): $(BUILD_INPUTS)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt -C build-dir=build/cmake -e ".[test,lint,plot,bench]"
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	$(PIP) install -c constraints.txt "softorder[docs]"
+	@touch $@
+
+demo: $(STAMP) ## train a small network through a soft top-k, print tables, write a report
+	$(BIN)/softorder demo $(ARGS)
+
+# Two test processes share the cores: idle OpenMP threads must sleep, not spin.
+test test-all: export OMP_WAIT_POLICY ?= passive
+
+test: $(STAMP) ## run the tests, without those marked slow (a few minutes)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-all: $(STAMP) ## run all the tests, the slow ones too
+	$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_ARGS)
+
+lint: $(STAMP) ## check style, formatting, types and the import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## reformat the Python code and apply the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## time the operators against softmax, topk, sort and the peers
+	$(BIN)/softorder bench $(ARGS)
+
+docs: export NO_MKDOCS_2_WARNING ?= 1
+docs: $(DOCS_STAMP) ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove builds and caches, keep .venv
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks experiments -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## remove .venv too
+	rm -rf $(VENV)

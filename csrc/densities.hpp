@@ -1,0 +1,159 @@
+// The even densities f that the native solver knows, one struct each.
+//
+// With a = |u| = z·scale/kUnit >= 0 (the unit saves a multiplication per element):
+//   values(..)  tail = F(-a), pdf = f(a), drop = -f'(a)
+//   kMiddle     where F is 1/2
+//   kSplitPdf   whether the two tails can have very different rates f/F
+//   kOrder      the order of the steps near the root
+//   kTail       the shape of F far below the middle
+//   kReach      further than this from a kink or from the middle, F is exponential (Tail::exponential),
+//               0 (Tail::gaussian) or linear (Tail::none), to working precision
+//   quantile(q) F^-1, for guesses and brackets; log_tail, log_slope: log F(-a) and minus its slope
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "pack.hpp"
+
+namespace softorder::SOFTORDER_LEVEL {
+
+// What F(-a) is for large a.
+enum class Tail { exponential, gaussian, hyperbola, none };
+
+template <class T> struct Values {
+  Pack<T> tail, pdf, drop;
+};
+
+template <class T> struct Laplace {
+  static constexpr T kUnit = std::numbers::log2e_v<T>;
+  static constexpr T kMiddle = 0;
+  static constexpr Tail kTail = Tail::exponential;
+  static constexpr bool kExponential = true;  // tail = pdf = drop
+  static constexpr bool kSplitPdf = false;
+  static constexpr int kOrder = 2;
+  static constexpr double kReach = 0;
+  static Values<T> values(Pack<T> z, Pack<T> scale) {
+    const Pack<T> tail = T(0.5) * exp2_minus<T>(z, scale);
+    return {tail, tail, tail};
+  }
+  static double quantile(double q) { return q < 0.5 ? std::log(2 * q) : -std::log(2 - 2 * q); }
+  static double log_tail(double a) { return -a - std::numbers::ln2; }
+  static double log_slope(double) { return 1; }
+};
+
+template <class T> struct Logistic {
+  static constexpr T kUnit = std::numbers::log2e_v<T>;
+  static constexpr T kMiddle = 0;
+  static constexpr Tail kTail = Tail::exponential;
+  static constexpr bool kExponential = false;
+  static constexpr bool kSplitPdf = false;
+  static constexpr int kOrder = 5;
+  static constexpr double kReach = is_single<T> ? 7 : 18;  // tail = e^-a (1 - e^-a + ...)
+  static Values<T> values(Pack<T> z, Pack<T> scale) {
+    const Pack<T> e = exp2_minus<T>(z, scale);
+    const Pack<T> tail = e * inverse<T>(T(1) + e);
+    const Pack<T> pdf = tail - tail * tail;
+    return {tail, pdf, pdf * (T(1) - T(2) * tail)};
+  }
+  static double quantile(double q) { return std::log(q) - std::log1p(-q); }
+  static double log_tail(double a) { return -a - std::log1p(std::exp(-a)); }
+  static double log_slope(double a) { return 1 / (1 + std::exp(-a)); }
+};
+
+template <class T> struct Normal {
+  // f(a) = 2^-(v²)/sqrt(2π)
+  static constexpr T kUnit = T(0.84932180028801904272);  // sqrt(log2(e)/2)
+  static constexpr T kMiddle = 0;
+  static constexpr Tail kTail = Tail::gaussian;
+  static constexpr bool kExponential = false;
+  static constexpr bool kSplitPdf = true;
+  static constexpr int kOrder = 3;
+  static constexpr double kReach = is_single<T> ? 6.5 : 9.5;
+  static Values<T> values(Pack<T> z, Pack<T> scale) {
+    constexpr T inverse_unit = T(1.17741002251547469101);
+    constexpr T height = T(0.39894228040143267794);
+    constexpr T centre = Polynomials<T>::kMillsCentre;
+    constexpr T far = T(1e6);  // keeps a finite where the pdf is 0 long since
+    const Pack<T> v = z * scale, a = v < far ? v * inverse_unit : Pack<T>{} + far;
+    const Pack<T> pdf = height * exp2_minus<T>(v, v);
+    const Pack<T> shrunk = inverse<T>(a + centre);
+    const Pack<T> t = T(1) - T(2) * centre * shrunk;
+    const Pack<T> tail = pdf * shrunk * horner<T>(Polynomials<T>::kMills, t);
+    return {tail, pdf, a * pdf};
+  }
+  static double quantile(double q) {
+    const double small = q < 0.5 ? q : 1 - q, t = std::sqrt(-2 * std::log(small));
+    // Abramowitz & Stegun 26.2.22, error below 3e-3; then Newton's steps on log F
+    double a = t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t));
+    for (int i = 0; i < 2; ++i) a += (log_tail(a) - std::log(small)) / log_slope(a);
+    return q < 0.5 ? -a : a;
+  }
+  static double log_tail(double a) {
+    if (a < 20) return std::log(0.5 * std::erfc(a * std::numbers::sqrt2 / 2));
+    return -0.5 * a * a - std::log(a * std::sqrt(2 * std::numbers::pi)) - std::log(a / mills_tail(a));
+  }
+  static double log_slope(double a) {
+    if (a < 20) {
+      return std::exp(-0.5 * a * a) / std::sqrt(2 * std::numbers::pi) /
+             (0.5 * std::erfc(a * std::numbers::sqrt2 / 2));
+    }
+    return a * a / mills_tail(a);
+  }
+
+ private:
+  // a² times the Mills ratio by its continued fraction, for a >= 20
+  static double mills_tail(double a) {
+    double tail = a;
+    for (int i = 24; i > 0; --i) tail = a + i / tail;
+    return a * a / tail;
+  }
+};
+
+template <class T> struct Cauchy {
+  static constexpr T kUnit = 1;
+  static constexpr T kMiddle = 0;
+  static constexpr Tail kTail = Tail::hyperbola;
+  static constexpr bool kExponential = false;
+  static constexpr bool kSplitPdf = true;
+  static constexpr int kOrder = 3;
+  static constexpr double kReach = 4;
+  static Values<T> values(Pack<T> z, Pack<T> scale) {
+    constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
+    const Pack<T> a = z * scale, one = Pack<T>{} + T(1);
+    const Mask<T> inner = a < T(1);
+    const Pack<T> small = (inner ? a : one) / (inner ? one : a);
+    const Pack<T> angle = inverse_pi * small * horner<T>(Polynomials<T>::kArctan, small * small);
+    const Pack<T> tail = inner ? T(0.5) - angle : angle;
+    // 1/(1 + a²) without overflow, by what is small
+    const Pack<T> height = inverse<T>(T(1) + small * small);
+    const Pack<T> pdf = inverse_pi * (inner ? height : small * small * height);
+    return {tail, pdf, T(2) * small * height * pdf};
+  }
+  static double quantile(double q) { return std::tan(std::numbers::pi * (q - 0.5)); }
+  static double log_tail(double a) { return std::log(std::atan2(1, a) / std::numbers::pi); }
+  static double log_slope(double a) { return 1 / ((1 + a * a) * std::atan2(1, a)); }
+};
+
+// Written with support [0, 1] instead of [-1/2, 1/2]: that moves b by τ/2 and changes no p, but a
+// p near 0 is then a difference of a score and the threshold, with full relative accuracy.
+template <class T> struct Uniform {
+  static constexpr T kUnit = 1;
+  static constexpr T kMiddle = T(0.5);
+  static constexpr Tail kTail = Tail::none;
+  static constexpr bool kExponential = false;
+  static constexpr bool kSplitPdf = true;
+  static constexpr int kOrder = 2;
+  static constexpr double kReach = 0;
+  // z: distance to the nearer end of the support, negative outside
+  static Values<T> values(Pack<T> z, Pack<T> scale) {
+    const Pack<T> a = z * scale, none = {};
+    return {a <= T(0) ? none : a, a <= T(0) ? none : none + T(1), none};
+  }
+  static double quantile(double q) { return q; }
+  static double log_tail(double) { return 0; }
+  static double log_slope(double) { return 0; }
+};
+
+}  // namespace softorder::SOFTORDER_LEVEL

@@ -1,0 +1,59 @@
+// The exported C functions: they call the widest SIMD level that this machine can run.
+#include <cstring>
+#include <cstdlib>
+
+#include "topk.hpp"
+
+namespace softorder {
+namespace {
+
+struct Level {
+  const char* name;
+  int (*topk_forward)(const TopkForward&);
+  int (*topk_backward)(const TopkBackward&);
+};
+
+constexpr Level kBaseline{"baseline", baseline::topk_forward, baseline::topk_backward};
+#if SOFTORDER_HAVE_X86_LEVELS
+constexpr Level kAvx2{"avx2", avx2::topk_forward, avx2::topk_backward};
+constexpr Level kAvx512{"avx512", avx512::topk_forward, avx512::topk_backward};
+#endif
+
+// SOFTORDER_SIMD=baseline|avx2|avx512 asks for a narrower level than the machine's, for tests.
+Level choose() {
+#if SOFTORDER_HAVE_X86_LEVELS
+  const char* wanted = std::getenv("SOFTORDER_SIMD");
+  const bool any = wanted == nullptr || *wanted == '\0';
+  if (!any && std::strcmp(wanted, "baseline") == 0) return kBaseline;
+  __builtin_cpu_init();
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                        __builtin_cpu_supports("bmi2");
+  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+  if (has_avx512 && (any || std::strcmp(wanted, "avx512") == 0)) return kAvx512;
+  if (has_avx2) return kAvx2;
+#endif
+  return kBaseline;
+}
+
+const Level kLevel = choose();
+
+}  // namespace
+}  // namespace softorder
+
+#if defined(_WIN32)
+#define SOFTORDER_EXPORT extern "C" __declspec(dllexport)
+#else
+#define SOFTORDER_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+SOFTORDER_EXPORT const char* softorder_level() { return softorder::kLevel.name; }
+
+SOFTORDER_EXPORT int softorder_topk_forward(const softorder::TopkForward* arguments) {
+  return softorder::kLevel.topk_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_topk_backward(const softorder::TopkBackward* arguments) {
+  return softorder::kLevel.topk_backward(*arguments);
+}

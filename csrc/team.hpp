@@ -1,0 +1,53 @@
+// Threads: many rows are shared out among them; a single long row is cut into parts.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "pack.hpp"
+
+namespace softorder::SOFTORDER_LEVEL {
+
+struct Team {
+  static constexpr int kMost = 64;
+  int size = 1;
+
+  // Calls work(begin, end, member) on every part of [0, n), each in its own thread.
+  template <class Work> void split(std::size_t n, Work work) const {
+#ifdef _OPENMP
+    if (size > 1) {
+#pragma omp parallel for num_threads(size) schedule(static, 1)
+      for (int member = 0; member < size; ++member) {
+        const NoDenormals guard;
+        work(bound(n, member), bound(n, member + 1), member);
+      }
+      return;
+    }
+#endif
+    for (int member = 0; member < size; ++member) work(bound(n, member), bound(n, member + 1), member);
+  }
+
+  // Where a member's part of [0, n) begins: at a multiple of 64, so that no cache line is shared.
+  std::size_t bound(std::size_t n, int member) const {
+    if (member == size) return n;
+    return n / std::size_t(size) * std::size_t(member) / 64 * 64;
+  }
+
+  // Calls work(begin, end) on every part of [0, rows), each in its own thread.
+  template <class Work> void split_evenly(std::size_t rows, Work work) const {
+    const std::size_t parts = static_cast<std::size_t>(size);
+#ifdef _OPENMP
+    if (size > 1) {
+#pragma omp parallel for num_threads(size) schedule(static, 1)
+      for (std::size_t i = 0; i < parts; ++i) {
+        const NoDenormals guard;
+        work(rows * i / parts, rows * (i + 1) / parts);
+      }
+      return;
+    }
+#endif
+    for (std::size_t i = 0; i < parts; ++i) work(rows * i / parts, rows * (i + 1) / parts);
+  }
+};
+
+}  // namespace softorder::SOFTORDER_LEVEL

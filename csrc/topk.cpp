@@ -1,0 +1,196 @@
+// soft top-k over the rows of a matrix: thresholds, forward and backward. Compiled once per SIMD
+// level; dispatch.cpp exports the level that this machine can run.
+#include "topk.hpp"
+
+#include <memory>
+
+#include "threshold.hpp"
+#include "tile.hpp"
+
+namespace softorder::SOFTORDER_LEVEL {
+namespace {
+
+// Below this many elements a second thread costs more than it saves.
+constexpr std::size_t kGrain = 16384;
+
+int useful_threads(std::size_t elements, int threads) {
+  const std::size_t most = std::max<std::size_t>(1, elements / kGrain);
+  return static_cast<int>(std::min<std::size_t>({most, std::size_t(std::max(threads, 1)), Team::kMost}));
+}
+
+// Calls work(first_row, last_row, team_for_one_row).
+template <class Work> void share_rows(std::size_t rows, std::size_t n, int threads, Work work) {
+  const int useful = useful_threads(rows * n, threads);
+  if (rows < 2 * std::size_t(useful)) return work(0, rows, Team{useful_threads(n, useful)});
+  Team{useful}.split_evenly(rows, [&](std::size_t begin, std::size_t end) { work(begin, end, Team{1}); });
+}
+
+template <class F, class T>
+void write_row(const T* x, T* p, std::size_t n, Threshold<T> b, T scale, Team team) {
+  if (std::isfinite(b.centre)) {
+    team.split(n, [&](std::size_t begin, std::size_t end, int) {
+      write_topk<F>(x + begin, p + begin, end - begin, b, scale);
+    });
+    return;
+  }
+  for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
+    const Pack<T> none{};
+    const Pack<T> z = (scores == b.centre ? none : scores - b.centre) - b.rest;
+    const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
+    const Pack<T> p_in = z * scale < F::kMiddle ? tail : T(1) - tail;
+    const Pack<T> result = scores == -std::numeric_limits<T>::infinity() ? none : p_in;
+    std::memcpy(p + i, &result, count * sizeof(T));
+  });
+}
+
+template <class T> struct Answer {
+  Threshold<T> b;
+  int sweeps;
+};
+
+template <class F, class T>
+void finish_row(const TopkForward& a, std::size_t row, Answer<T> answer, Team team) {
+  static_cast<T*>(a.centre)[row] = answer.b.centre;
+  static_cast<T*>(a.rest)[row] = answer.b.rest;
+  if (a.sweeps) a.sweeps[row] = answer.sweeps;
+  if (a.p == nullptr) return;
+  const T scale = scale_of<F, T>(a.temperature[row * a.temperature_stride]);
+  const T* x = static_cast<const T*>(a.scores) + row * a.n;
+  write_row<F>(x, static_cast<T*>(a.p) + row * a.n, a.n, answer.b, scale, team);
+}
+
+template <class F, class T> Answer<T> solve_row(Solver<F, T>& solver, const TopkForward& a, std::size_t row) {
+  const T* x = static_cast<const T*>(a.scores) + row * a.n;
+  const double temperature = a.temperature[row * a.temperature_stride];
+  const Threshold<T> b = solver.solve(x, a.n, a.k[row * a.k_stride], temperature);
+  return {b, solver.sweeps()};
+}
+
+template <class F, class T>
+void forward_tiles(const TopkForward& a, std::size_t begin, std::size_t end, Solver<F, T>& solver) {
+  using Rows = Tile<F, T>;
+  Rows tile(a.n);
+  typename Rows::Row rows[Rows::kRows];
+  for (std::size_t first = begin; first < end; first += Rows::kRows) {
+    const std::size_t count = std::min(Rows::kRows, end - first);
+    for (std::size_t i = 0; i < count; ++i) {
+      rows[i] = {a.k[(first + i) * a.k_stride], a.temperature[(first + i) * a.temperature_stride]};
+    }
+    tile.solve(static_cast<const T*>(a.scores) + first * a.n, rows, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Answer<T> answer{rows[i].b, rows[i].sweeps};
+      finish_row<F>(a, first + i, rows[i].solved ? answer : solve_row(solver, a, first + i), Team{1});
+    }
+  }
+}
+
+template <class F, class T> void forward(const TopkForward& a) {
+  share_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    const std::unique_ptr<T[]> scratch(new T[Solver<F, T>::scratch_size(a.n)]);
+    Solver<F, T> solver(scratch.get(), team);
+    if (a.n > 0 && a.n <= Tile<F, T>::kMostScores && end - begin >= 4) {
+      return forward_tiles<F, T>(a, begin, end, solver);
+    }
+    for (std::size_t row = begin; row < end; ++row) finish_row<F>(a, row, solve_row(solver, a, row), team);
+  });
+}
+
+struct GradientSums {
+  double pdf = 0, pdf_v = 0, pdf_u = 0, pdf_uv = 0;
+  GradientSums& operator+=(const GradientSums& o) {
+    pdf += o.pdf, pdf_v += o.pdf_v, pdf_u += o.pdf_u, pdf_uv += o.pdf_uv;
+    return *this;
+  }
+};
+
+// Writes f(u_i) to d and sums it against 1, v, u and uv.
+template <class F, class T>
+GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshold<T> b, T scale) {
+  GradientSums total;
+  const T unit = scale / F::kUnit;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    Pack<T> pdf{}, pdf_v{}, pdf_u{}, pdf_uv{};
+    for_packs(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
+      const Pack<T> z = (scores - b.centre) - b.rest;
+      const Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
+      const Pack<T> fu = f == T(0) ? Pack<T>{} : f * (z * unit);
+      const Pack<T> upstream = count == kLanes<T> ? load(v + begin + i) : load_part(v + begin + i, count, T(0));
+      std::memcpy(d + begin + i, &f, count * sizeof(T));
+      pdf += f, pdf_v += f * upstream, pdf_u += fu, pdf_uv += fu * upstream;
+    });
+    total += {sum_lanes(pdf), sum_lanes(pdf_v), sum_lanes(pdf_u), sum_lanes(pdf_uv)};
+  }
+  return total;
+}
+
+template <class F, class T>
+void backward_row(const TopkBackward& a, std::size_t row, double temperature, Team team) {
+  const T* x = static_cast<const T*>(a.scores) + row * a.n;
+  const T* v = static_cast<const T*>(a.upstream) + row * a.n;
+  T* out = static_cast<T*>(a.grad_scores) + row * a.n;
+  const Threshold<T> b{static_cast<const T*>(a.centre)[row], static_cast<const T*>(a.rest)[row]};
+  const T scale = scale_of<F, T>(temperature);
+  GradientSums parts[Team::kMost], sums;
+  if (std::isfinite(b.centre)) {
+    team.split(a.n, [&](std::size_t begin, std::size_t end, int member) {
+      parts[member] = sum_gradients<F>(x + begin, v + begin, out + begin, end - begin, b, scale);
+    });
+    for (int member = 0; member < team.size; ++member) sums += parts[member];
+  }
+  const bool flat = sums.pdf == 0;
+  const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
+  a.grad_k[row] = b.centre != b.centre ? double(b.centre) : mean;
+  a.grad_temperature[row] = flat ? a.grad_k[row] * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature;
+  const T centre = T(mean), inverse = T(1 / temperature);
+  team.split(a.n, [&](std::size_t begin, std::size_t end, int) {
+    if (flat) return std::fill(out + begin, out + end, T(a.grad_k[row]) * T(0));
+#pragma omp simd
+    for (std::size_t i = begin; i < end; ++i) {
+      out[i] = out[i] > T(0) ? out[i] * inverse * (v[i] - centre) : T(0);
+    }
+  });
+}
+
+template <class F, class T> void backward(const TopkBackward& a) {
+  share_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    for (std::size_t row = begin; row < end; ++row) {
+      backward_row<F, T>(a, row, a.temperature[row * a.temperature_stride], team);
+    }
+  });
+}
+
+template <class T> int run_forward(const TopkForward& a) {
+  switch (static_cast<Density>(a.density)) {
+    case Density::laplace: return forward<Laplace<T>, T>(a), 0;
+    case Density::logistic: return forward<Logistic<T>, T>(a), 0;
+    case Density::normal: return forward<Normal<T>, T>(a), 0;
+    case Density::cauchy: return forward<Cauchy<T>, T>(a), 0;
+    case Density::uniform: return forward<Uniform<T>, T>(a), 0;
+  }
+  return 1;
+}
+
+template <class T> int run_backward(const TopkBackward& a) {
+  switch (static_cast<Density>(a.density)) {
+    case Density::laplace: return backward<Laplace<T>, T>(a), 0;
+    case Density::logistic: return backward<Logistic<T>, T>(a), 0;
+    case Density::normal: return backward<Normal<T>, T>(a), 0;
+    case Density::cauchy: return backward<Cauchy<T>, T>(a), 0;
+    case Density::uniform: return backward<Uniform<T>, T>(a), 0;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int topk_forward(const TopkForward& a) {
+  const NoDenormals guard;
+  return a.wide ? run_forward<double>(a) : run_forward<float>(a);
+}
+
+int topk_backward(const TopkBackward& a) {
+  const NoDenormals guard;
+  return a.wide ? run_backward<double>(a) : run_backward<float>(a);
+}
+
+}  // namespace softorder::SOFTORDER_LEVEL

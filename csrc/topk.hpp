@@ -1,0 +1,48 @@
+// The arguments of the top-k kernels; kernels/native.py mirrors these structs field by field.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace softorder {
+
+enum class Density : std::int32_t { laplace, logistic, normal, cauchy, uniform };
+
+// Matrices are dense, rows × n, of float (wide = 0) or double (wide = 1). A stride is 1, or 0 when
+// one number serves every row.
+struct TopkForward {
+  const void* scores;
+  const double* k;
+  const double* temperature;
+  void* p;               // may be null: thresholds only
+  void* centre;          // threshold b = centre + rest, one per row, in the scalar type
+  void* rest;
+  std::int32_t* sweeps;  // may be null: passes over the row that the solver took
+  std::size_t rows, n, k_stride, temperature_stride;
+  std::int32_t density, wide, threads;
+};
+
+struct TopkBackward {
+  const void* scores;
+  const void* upstream;
+  const double* temperature;
+  const void* centre;
+  const void* rest;
+  void* grad_scores;
+  double* grad_k;
+  double* grad_temperature;
+  std::size_t rows, n, temperature_stride;
+  std::int32_t density, wide, threads;
+};
+
+#define SOFTORDER_DECLARE(level)             \
+  namespace level {                          \
+  int topk_forward(const TopkForward& a);    \
+  int topk_backward(const TopkBackward& a);  \
+  }
+SOFTORDER_DECLARE(baseline)
+SOFTORDER_DECLARE(avx2)
+SOFTORDER_DECLARE(avx512)
+#undef SOFTORDER_DECLARE
+
+}  // namespace softorder
