@@ -71,8 +71,9 @@ template <class F> double step(const Sums& s, double k) {
   const double residual = s.residual(k), pdf = s.pdf();
   if constexpr (F::kTail == Tail::none) return residual / pdf;  // piecewise linear
   if constexpr (F::kExponential) return far_step<F>(s, k);
-  const double halley = residual * pdf / (pdf * pdf - 0.5 * residual * s.curve);
-  if (!(std::abs(halley) < 0.5)) return far_step<F>(s, k);
+  const double newton = residual / pdf, bend = newton * s.curve / pdf;
+  const double halley = newton / (1 - 0.5 * bend);
+  if (!(std::abs(halley) < 0.5 && std::abs(bend) < 1)) return far_step<F>(s, k);
   return F::kOrder == 5 ? taylor_step(s, residual, halley) : halley;
 }
 
@@ -92,10 +93,10 @@ template <class F> Sums shifted(const Sums& far, double d) {
 
 // Whether the sums already agree with k to the last digits, or `move` (in units of τ) is so short
 // that what remains after it does not matter. The second would not do for a piecewise linear sum.
-template <class F, class T> bool settled(const Sums& s, double k, double move) {
+template <class F, class T> bool settled(const Sums& s, double k, double move, std::size_t n) {
   if constexpr (F::kTail == Tail::none) {
-    constexpr double epsilon = std::numeric_limits<T>::epsilon();
-    return std::abs(s.residual(k)) <= 8 * epsilon * (s.lower + s.upper_pdf);
+    const double rounding = (16 + 0.5 * std::sqrt(double(n))) * std::numeric_limits<T>::epsilon();
+    return std::abs(s.residual(k)) <= std::min(1e-6, rounding) * (s.lower + s.upper_pdf);
   }
   const double rate = s.pdf() / (s.lower + s.upper);  // far from 1 in the tails of Cauchy and normal
   return std::abs(move) * rate <= Number<T>::settled(F::kOrder);
@@ -109,7 +110,7 @@ template <class F> bool in_gap(const Sums& s, double k) {
 }
 
 // An interval around the root, with the residuals at its ends.
-struct Bracket {
+template <class T> struct Bracket {
   double low, high;
   double low_residual = kInfinity, high_residual = -kInfinity;
 
@@ -118,6 +119,7 @@ struct Bracket {
     if (residual <= 0 && at <= high) high = at, high_residual = residual;
   }
   double width() const { return high - low; }
+  double middle() const { return double(T(0.5 * (low + high))); }
   // `wanted` where it lies inside; else the false position and the middle by turns.
   double inside(double wanted, int turn) const {
     if (wanted > low && wanted < high) return wanted;
@@ -162,7 +164,8 @@ template <class F, class T> class Solver {
     const auto [mean, deviation, count] = sample_moments();
     const Quantiles& at = quantiles((k_ - certain_) / (valid_ - certain_));
     b_ = {mean, 0};
-    b_.add(distance(deviation, at) - F::kMiddle * temperature_);
+    const bool wide = F::kTail == Tail::none && temperature_ > 3 * deviation;
+    b_.add(wide ? wide_distance(deviation, at.share) : distance(deviation, at) - F::kMiddle * temperature_);
     density_ = at.height / deviation;
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - at.share));
     outer_ = (0.4 + 0.6 * std::abs(at.bell)) * deviation;
@@ -180,6 +183,26 @@ template <class F, class T> class Solver {
     double size = std::sqrt(bell * bell + own * own);
     if (F::kTail == Tail::exponential && own > 0.5 * cumulant + deviation) size = own + 0.5 * cumulant;
     return at.bell < 0 ? -size : size;
+  }
+
+  // The same for the uniform density with τ much larger than the row's deviation: only one end of its
+  // support is among the scores, and E(x - b)+ = τ k/n (or its mirror image) for a normal x.
+  double wide_distance(double deviation, double share) const {
+    const double smaller = std::min(share, 1 - share), mass = temperature_ * smaller / deviation;
+    if (!(mass < 4)) return -temperature_ * share;  // no end of the support is among the scores
+    const double t = inverse_normal_loss(mass);
+    return share < 0.5 ? deviation * t : -deviation * t - temperature_;
+  }
+
+  // The t with E(z - t)+ = mass for a standard normal z, by Newton's method on the logarithm.
+  static double inverse_normal_loss(double mass) {
+    double t = -mass;
+    for (int i = 0; i < 6; ++i) {
+      const double tail = 0.5 * std::erfc(t * std::numbers::sqrt2 / 2);
+      const double loss = 0.3989422804014327 * std::exp(-0.5 * t * t) - t * tail;
+      t += std::log(loss / mass) * loss / tail;
+    }
+    return t;
   }
 
   // Rows mostly ask for the same share: remember the last one.
@@ -265,7 +288,7 @@ template <class F, class T> class Solver {
 
   // ---- the iteration
   bool iterate() {
-    Bracket around{-kInfinity, kInfinity};  // relative to b
+    Bracket<T> around{-kInfinity, kInfinity};  // relative to b
     double previous = kInfinity;
     selected_ = false;
     for (int turn = 0; turn < kMaxSweeps; ++turn) {
@@ -282,7 +305,7 @@ template <class F, class T> class Solver {
       around.update(0, residual);
       if (in_gap<F>(sums, k_)) return balance_gap();
       double move = step<F>(sums, k_) * temperature_;
-      if (settled<F, T>(sums, k_, move / temperature_)) return b_.add(move), true;
+      if (settled<F, T>(sums, k_, move / temperature_, n_)) return b_.add(move), true;
       if (!selected_ && std::abs(residual) > surprise_ &&
           !(std::abs(move) < std::max(guard_, 4 * temperature_))) {
         around = restart();
@@ -355,14 +378,14 @@ template <class F, class T> class Solver {
   // it wants a new list. outside: the root is behind the end b + move of the interval searched.
   enum class Outcome { solved, close, outside };
 
-  Outcome solve_near(const Sums& far, Sums sums, std::size_t near, Bracket around, double& move) {
+  Outcome solve_near(Sums far, Sums sums, std::size_t near, Bracket<T> around, double& move) {
     bool low_known = around.low >= -guard_, high_known = around.high <= guard_;
     around.low = std::max(around.low, -guard_), around.high = std::min(around.high, guard_);
-    double at = 0, previous = kInfinity;
-    const double nowhere = std::numeric_limits<double>::quiet_NaN();
-    const double range = exact_range(sums);
+    const double nowhere = std::numeric_limits<double>::quiet_NaN(), range = exact_range(sums);
     // without a true bracket a long search means a bad guess: better to start again
     const double most = selected_ ? kInfinity : 7 * double(n_);
+    double base = 0, at = 0;  // the list's centre relative to b, and where we are relative to that
+    double previous = kInfinity, span = 2 * list_radius();
     for (int turn = 0; turn < kMaxSweeps && touched_ < most; ++turn) {
       const double residual = sums.residual(k_);
       if (at != 0 && std::abs(at) >= guard_ * (1 - 1e-6) && (at > 0) == (residual > 0)) {
@@ -371,8 +394,8 @@ template <class F, class T> class Solver {
       around.update(at, residual);
       const double change = step<F>(sums, k_) * temperature_;
       const bool gap = in_gap<F>(sums, k_);
-      if (gap || settled<F, T>(sums, k_, change / temperature_)) {
-        move = gap ? at : at + change;
+      if (gap || settled<F, T>(sums, k_, change / temperature_, near)) {
+        move = base + (gap ? at : at + change);
         // a gap of the other densities is balanced with the row's own scores anyway
         if (std::abs(move) > range && !(gap && F::kTail != Tail::none)) return Outcome::close;
         b_.add(move);
@@ -382,24 +405,48 @@ template <class F, class T> class Solver {
       const bool progress = std::abs(residual) < 0.5 * previous;
       previous = progress ? std::abs(residual) : kInfinity;
       double next = progress ? at + change : nowhere;
+      if (double(T(next)) == at) return finish_near(base + next, range, move);
       const bool up = residual > 0;
       if (up ? !high_known && !(next < around.high) : !low_known && !(next > around.low)) {
         next = up ? around.high : around.low;
         (up ? high_known : low_known) = true;
       } else {
         next = around.inside(next, turn);
+        if (low_known && high_known && shrink(far, near, around, span)) {
+          const double centre = around.middle();
+          base += centre, next -= centre, at -= centre;
+          around.low -= centre, around.high -= centre;
+        }
       }
       const double rounded = double(T(next));
-      if (rounded == at) {
-        move = next;
-        if (std::abs(move) > range) return Outcome::close;
-        return b_.add(move), Outcome::solved;
-      }
+      if (rounded == at) return finish_near(base + next, range, move);
       at = rounded;
       sums = sweep_near(near, at);
       sums += shifted<F>(far, at / temperature_);
     }
     return move = nowhere, Outcome::outside;
+  }
+
+  // When the bracket is much narrower than the list, moves the list's centre into the middle of the
+  // bracket and what is far from there now to the far scores.
+  bool shrink(Sums& far, std::size_t& near, const Bracket<T>& around, double& span) {
+    const double needed = 1.01 * (around.width() + 2 * F::kReach * temperature_);
+    if (F::kTail == Tail::hyperbola || near < 256 || needed > 0.3 * span) return false;
+    const T centre = T(around.middle());
+    far = shifted<F>(far, double(centre) / temperature_);
+    Near<T> kept{T(0.5 * needed), T(temperature_), scratch_};
+    for (std::size_t i = 0; i < near; i += kBlock) {
+      far += sweep_block<F, T>(scratch_ + i, std::min(kBlock, near - i), {centre, 0}, scale_, kept);
+    }
+    touched_ += double(near);
+    near = kept.count, span = needed;
+    return true;
+  }
+
+  Outcome finish_near(double at, double range, double& move) {
+    move = at;
+    if (std::abs(move) > range) return Outcome::close;
+    return b_.add(move), Outcome::solved;
   }
 
   // How far from its centre a list, and the model of the far scores, are exact enough. For the
@@ -418,7 +465,7 @@ template <class F, class T> class Solver {
 
   // A list pays when it is short: when, for a bell-shaped row, it holds less than a third of it.
   bool list_pays(double radius) const {
-    if (F::kTail == Tail::hyperbola && (selected_ || guard_ < temperature_)) return false;
+    if (F::kTail == Tail::hyperbola && guard_ < temperature_) return false;
     if (F::kOrder > 2 && guard_ < 0.5 * temperature_) return false;  // plain steps are faster
     return selected_ || (radius * density_ < 0.15 && radius < outer_);
   }
@@ -432,7 +479,7 @@ template <class F, class T> class Solver {
   //
   // Puts b where the root would be if only the scores next to it counted, and returns a bracket
   // that holds whatever the others add: x_(⌊k⌋+1) - ζτ <= b <= x_(⌈k⌉) + ζ'τ.
-  Bracket restart() {
+  Bracket<T> restart() {
     const double whole = std::floor(k_), part = k_ - whole;
     const Selection<T> selection(x_, n_, static_cast<std::size_t>(whole), scratch_);
     touched_ += selection.touched();
@@ -444,9 +491,13 @@ template <class F, class T> class Solver {
     const double offset = part > 0 ? -temperature_ * F::quantile(part) : 0.5 * width - F::kMiddle * temperature_;
     b_ = {selection.value(), 0};
     b_.add(offset);
-    const Bracket around{-temperature_ * F::quantile(1 - std::min(0.5, low_share)) - offset,
+    const Bracket<T> around{-temperature_ * F::quantile(1 - std::min(0.5, low_share)) - offset,
                          width - temperature_ * F::quantile(std::min(0.5, high_share)) - offset};
     guard_ = std::max(-around.low, around.high);
+    if (F::kTail == Tail::hyperbola) {  // its bracket is too wide for a list; the next scores will do
+      const double gap = selection.next_larger() - selection.value();
+      guard_ = std::min(guard_, 10 * temperature_ + 4 * std::min(gap, 1e3 * temperature_));
+    }
     return around;
   }
 

@@ -184,7 +184,8 @@ template <class F, class T> class Tile {
       const PackSums s = sweep();
       const Pack<T> above = __builtin_convertvector(s.not_above, Pack<T>) + T(padded_);
       const Pack<T> residual = ((above - whole_) - part_) + (s.lower - s.upper);
-      const Pack<T> step = residual * s.pdf / (s.pdf * s.pdf - T(0.5) * residual * s.curve);
+      const Pack<T> newton = residual / s.pdf, bend = T(0.5) * newton * s.curve / s.pdf;
+      const Pack<T> step = absolute<T>(bend) < T(0.5) ? newton / (T(1) - bend) : newton;
       low_ = residual > T(0) ? at_ : low_;
       high_ = residual < T(0) ? at_ : high_;
       const Pack<T> next = at_ + step * tau_;
