@@ -98,8 +98,13 @@ template <class F, class T> bool settled(const Sums& s, double k, double move, s
     const double rounding = (16 + 0.5 * std::sqrt(double(n))) * std::numeric_limits<T>::epsilon();
     return std::abs(s.residual(k)) <= std::min(1e-6, rounding) * (s.lower + s.upper_pdf);
   }
+  const double limit = Number<T>::settled(F::kOrder);
   const double rate = s.pdf() / (s.lower + s.upper);  // far from 1 in the tails of Cauchy and normal
-  return std::abs(move) * rate <= Number<T>::settled(F::kOrder);
+  if constexpr (F::kTail == Tail::hyperbola) {
+    // a long step is short only if every score is so far away that the hyperbolas agree with it
+    if (std::abs(move) > limit && std::abs(move - far_step<F>(s, k)) > 0.02 * limit) return false;
+  }
+  return std::abs(move) * rate <= limit;
 }
 
 // Exactly k scores above b, none of them near, and tails too small to be told from 0: any b in the

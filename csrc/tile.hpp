@@ -190,7 +190,8 @@ template <class F, class T> class Tile {
       high_ = residual < T(0) ? at_ : high_;
       const Pack<T> next = at_ + step * tau_;
       const Mask<T> inside = (next >= low_) & (next <= high_);
-      const Pack<T> size = absolute<T>(step) * s.pdf;
+      // in units of τ, or shorter where the tails fall faster than that
+      const Pack<T> size = absolute<T>(step) * larger<T>(s.pdf, s.lower + s.upper);
       Mask<T> settled = inside & (size <= limit * (s.lower + s.upper));
       if constexpr (F::kTail == Tail::none) {
         settled = absolute<T>(residual) <= T(8) * epsilon * (s.lower + s.pdf);
