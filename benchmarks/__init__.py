@@ -1,0 +1,12 @@
+"""Time and memory of the operators against their peers; run with `softorder bench`.
+
+cases.py       what is measured: shapes, k, temperatures
+providers/     who is measured: one file per peer
+timing.py      how time is measured
+memory.py      how memory is measured
+figures.py     what the measurements must reach
+plots.py       how they look
+report.py      what is printed and written
+topk.py        the soft top-k suite, which ties these together
+machine.py     where it was measured
+"""

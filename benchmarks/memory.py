@@ -1,0 +1,62 @@
+"""How memory is measured: the peak of a forward pass, and what the graph keeps for backward."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from benchmarks.cases import Case
+from benchmarks.providers import Operator, Provider
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that one provider needs on one case."""
+
+    case: Case
+    provider: Provider
+    forward: int | None  # peak during the forward pass, its output included; None: not measured
+    saved: int  # kept by the graph until backward
+
+
+def measure(case: Case, provider: Provider) -> Memory:
+    """The case should be large: freed memory that the allocator kept does not show in the peak."""
+    operator, scores = provider.bind(case), case.scores()
+    return Memory(case, provider, _peak(operator, scores), _saved(operator, scores))
+
+
+def _peak(operator: Operator, scores: torch.Tensor) -> int | None:
+    """What the process grew by, which counts native buffers as well as tensors; Linux only."""
+    if sys.platform != "linux":
+        return None
+    operator(scores[:, :100_000].contiguous())  # lazy initialisation happens here
+    _CLEAR.write_text("5")  # forget the peak so far
+    before = _status("VmRSS")
+    output = operator(scores)
+    grown = _status("VmHWM") - before
+    del output
+    return grown
+
+
+def _status(field: str) -> int:
+    lines = _STATUS.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
+
+
+def _saved(operator: Operator, scores: torch.Tensor) -> int:
+    sizes: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        operator(scores.clone().requires_grad_())
+    return sum(sizes.values())

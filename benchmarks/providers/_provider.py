@@ -1,0 +1,22 @@
+"""What a provider is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from benchmarks.cases import Case
+
+Operator = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Somebody who solves cases: `bind(case)` is a function of the scores alone."""
+
+    key: str  # short, for the command line
+    name: str
+    bind: Callable[[Case], Operator]
+    density: str = ""  # of softorder's own

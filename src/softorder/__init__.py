@@ -1,0 +1,28 @@
+"""Differentiable top-k for PyTorch.
+
+>>> import torch, softorder as so
+>>> so.soft_topk(torch.tensor([3.0, 1.0, 2.0]), k=2, temperature=0.5).sum()
+tensor(2.)
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from softorder import densities, nn
+from softorder import hard as hard
+from softorder.methods import methods
+from softorder.ops import log_soft_topk, soft_topk
+
+try:
+    __version__ = version("softorder")
+except PackageNotFoundError:  # used from a source tree
+    __version__ = "0.0.0"
+
+__all__ = [
+    "__version__",
+    "densities",
+    "hard",
+    "log_soft_topk",
+    "methods",
+    "nn",
+    "soft_topk",
+]

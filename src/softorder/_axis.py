@@ -1,0 +1,50 @@
+"""`dim`, `largest`, `mask` and per-row numbers, once, for everybody.
+
+Below this file scores have their rows on the last axis, the largest are wanted, elements that
+take no part are at -inf, and k and temperature are float64 tensors: one number, or one per row.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+
+
+def rows(scores: Tensor, dim: int, largest: bool, mask: Tensor | None) -> Tensor:
+    """The scores in the form that everything below expects, in float32 at least."""
+    if not largest:
+        scores = -scores
+    if mask is not None:
+        # where, not a large negative number: NaN is hidden too, and the gradient is exactly 0
+        scores = torch.where(mask, scores, -math.inf)
+    if scores.dtype != torch.float32 and scores.dtype != torch.float64:
+        scores = scores.float()
+    return scores if dim == -1 or dim == scores.dim() - 1 else scores.movedim(dim, -1)
+
+
+def back(result: Tensor, like: Tensor, dim: int) -> Tensor:
+    """The result of a row operator with the axes and the dtype of the scores it came from."""
+    if result.dtype != like.dtype:
+        result = result.to(like.dtype)
+    return result if dim == -1 or dim == like.dim() - 1 else result.movedim(-1, dim)
+
+
+def per_row(value: _check.PerRow) -> Tensor:
+    """A number, or one per row, as float64."""
+    if isinstance(value, Tensor):
+        return value.to(torch.float64)
+    if _check.eager():
+        return _constant(float(value))
+    return torch.full((), value, dtype=torch.float64, device="cpu")
+
+
+@lru_cache(maxsize=1024)
+def _constant(value: float) -> Tensor:
+    # A cached tensor must be usable everywhere, also when it was first needed in inference mode.
+    with torch.inference_mode(False):
+        return torch.tensor(value, dtype=torch.float64, device="cpu")

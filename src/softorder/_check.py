@@ -1,0 +1,180 @@
+"""The only argument validation. Everything below works on arguments that passed here.
+
+Messages name the argument, what was given, and what is allowed. Numbers and shapes are always
+checked. The entries of tensors are checked too, except where they cannot be seen: under
+torch.compile, torch.export, torch.func and fake tensors.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+PerRow = float | Tensor  #: a number, or a tensor that broadcasts over the rows
+
+_FLOATING = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+_NOT_COUNTS = (torch.bool, torch.complex32, torch.complex64, torch.complex128)
+
+
+def eager() -> bool:
+    """Whether calls run at once on plain tensors: no tracing, torch.func, forward mode or modes."""
+    return not (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack()
+    )
+
+
+def scores(scores: Tensor, dim: int) -> None:
+    """`scores` is a floating-point tensor with at least one axis, and `dim` is one of them."""
+    if not isinstance(scores, Tensor):
+        raise TypeError(f"scores must be a tensor, but got {type(scores).__name__}")
+    if scores.dtype not in _FLOATING:
+        allowed = ", ".join(map(_name, _FLOATING))
+        raise TypeError(f"scores must have one of the dtypes {allowed}, but got {_name(scores.dtype)}")
+    axes = scores.dim()
+    if axes == 0:
+        raise ValueError("scores must have at least one axis, but got a tensor of shape ()")
+    if type(dim) is not int:
+        raise TypeError(f"dim must be an int, but got {type(dim).__name__}")
+    if not -axes <= dim < axes:
+        shape = tuple(scores.shape)
+        raise ValueError(
+            f"dim must be between {-axes} and {axes - 1} for scores of shape {shape}, but got {dim}"
+        )
+
+
+def mask(mask: Tensor | None, scores: Tensor) -> None:
+    """`mask` is None, or a boolean tensor that broadcasts to `scores`."""
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a tensor of dtype bool, but got {type(mask).__name__}")
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be a tensor of dtype bool, but got {_name(mask.dtype)}")
+    if not _broadcasts(mask.shape, scores.shape):
+        raise ValueError(
+            f"mask must broadcast to the shape of scores, {tuple(scores.shape)}, "
+            f"but got shape {tuple(mask.shape)}"
+        )
+
+
+def k(k: PerRow, scores: Tensor, dim: int) -> None:
+    """`k` is a number in [0, n], or a tensor of such numbers that broadcasts over the rows."""
+    n = scores.shape[dim]
+    if _is_number("k", k):
+        if not 0 <= k <= n:
+            raise ValueError(_k_range(n, dim, k))
+        return
+    _check_rows("k", k, scores, dim)
+    if not eager() or k.numel() == 0:
+        return
+    low, high = _extremes(k)
+    if not (low >= 0 and high <= n):
+        raise ValueError(_k_range(n, dim, _first(k, ~((k >= 0) & (k <= n)))))
+
+
+def k_alone(k: PerRow) -> None:
+    """`k` as far as it can be judged before any scores are seen."""
+    if _is_number("k", k) and not 0 <= k < math.inf:
+        raise ValueError(f"k must be between 0 and the number of scores, but got {k}")
+
+
+def temperature(temperature: PerRow, scores: Tensor, dim: int) -> None:
+    """`temperature` is a finite number > 0, or a tensor of them that broadcasts over the rows."""
+    if _is_number("temperature", temperature):
+        return temperature_alone(temperature)
+    _check_rows("temperature", temperature, scores, dim)
+    if not eager() or temperature.numel() == 0:
+        return
+    low, high = _extremes(temperature)
+    if not (low > 0 and high < math.inf):
+        wrong = ~((temperature > 0) & temperature.isfinite())
+        raise ValueError(_temperature_range(_first(temperature, wrong)))
+
+
+def temperature_alone(temperature: PerRow) -> None:
+    """`temperature` as far as it can be judged before any scores are seen."""
+    if _is_number("temperature", temperature) and not 0 < temperature < math.inf:
+        raise ValueError(_temperature_range(temperature))
+
+
+def unknown_method(given: str, known: Iterable[str], aliases: Mapping[str, str]) -> ValueError:
+    """The error for a `method` that nobody registered: lists the known, suggests the nearest."""
+    names = sorted(known)
+    name = given.strip().lower()
+    near = difflib.get_close_matches(name, [*names, *aliases], n=1, cutoff=0.5)
+    meant = aliases.get(near[0], near[0]) if near else None
+    hint = f"; did you mean {meant!r}?" if meant in names else ""
+    return ValueError(f"method must be one of {', '.join(names)}, but got {given!r}{hint}")
+
+
+def law(method: object) -> None:
+    """`method` is an object with the methods cdf and pdf."""
+    missing = [name for name in ("cdf", "pdf") if not callable(getattr(method, name, None))]
+    if missing:
+        raise TypeError(
+            "method must be the name of a method or an even density with the methods cdf and pdf, "
+            f"but got {type(method).__name__}, which has no {' and no '.join(missing)}"
+        )
+
+
+def _is_number(name: str, value: object) -> bool:
+    kind = type(value)
+    if kind is float or kind is int:
+        return True
+    if isinstance(value, Tensor):
+        return False
+    if isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat)) and kind is not bool:
+        return True
+    raise TypeError(f"{name} must be a real number or a tensor, but got {kind.__name__}")
+
+
+def _check_rows(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
+    if value.dtype in _NOT_COUNTS:
+        raise TypeError(f"{name} must hold real numbers, but got a tensor of {_name(value.dtype)}")
+    shape = list(scores.shape)
+    del shape[dim]
+    if not _broadcasts(value.shape, shape):
+        raise ValueError(
+            f"{name} must broadcast over the rows of scores, shape {tuple(shape)}, "
+            f"but got shape {tuple(value.shape)}"
+        )
+
+
+def _broadcasts(shape: Iterable[int], target: Iterable[int]) -> bool:
+    shape, target = tuple(shape), tuple(target)
+    ends = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(a in (1, b) for a, b in ends)
+
+
+def _extremes(value: Tensor) -> tuple[float, float]:
+    """Smallest and largest entry; NaN if any is NaN."""
+    value = value.detach()
+    if value.numel() == 1:
+        return (value.item(),) * 2
+    low, high = torch.aminmax(value)
+    return low.item(), high.item()
+
+
+def _first(value: Tensor, where: Tensor) -> float:
+    return value.detach()[where].flatten()[0].item()
+
+
+def _k_range(n: int, dim: int, given: float) -> str:
+    return f"k must be between 0 and {n}, the number of scores along dim {dim}, but got {given}"
+
+
+def _temperature_range(given: float) -> str:
+    return f"temperature must be finite and > 0, but got {given}"
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

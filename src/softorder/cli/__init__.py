@@ -1,0 +1,40 @@
+"""The `softorder` command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from softorder.cli import bench, demo, methods
+
+_EPILOG = """\
+start here:
+  softorder methods        what there is to choose from
+  softorder demo           see it work: trains on handwritten digits, about a minute, no network
+  softorder bench --quick  time it on this machine (needs a checkout of the repository)
+
+In Python:
+
+  import softorder as so
+  weights = so.soft_topk(scores, k=5, temperature=0.1)    # in [0, 1], sums to 5, differentiable
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    arguments = _parser().parse_args(argv)
+    status: int = arguments.run(arguments)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="softorder",
+        description="Differentiable top-k, sorting and ranking for PyTorch.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+    for command in (demo, bench, methods):
+        command.add_parser(commands)
+    return parser

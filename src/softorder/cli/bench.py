@@ -1,0 +1,71 @@
+"""softorder bench: time the operators on this machine, against torch and the peers."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from softorder.cli._extras import require
+
+_EPILOG = """\
+examples:
+  softorder bench                           everything, a few minutes; writes benchmarks/results/
+  softorder bench --quick                   a first impression, some seconds
+  softorder bench --only 128x1000 laplace   one shape and one density
+  softorder bench --only call memory        the cost of a small call, and the memory
+
+Ratios are taken within one run, of calls that alternate; run it on an idle machine. A run that
+is not complete writes to reports/ instead, so that it cannot pass for a complete one.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "bench",
+        help="time the operators against softmax, topk, sort and other libraries",
+        description="Measure time and memory of soft_topk beside torch.softmax, torch.topk, "
+        "torch.sort, entmax and the sorting closed form; print each figure beside its limit. "
+        "Needs a checkout of the repository: run it from the root.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="few shapes, short measurements")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="measure only these sections, shapes, densities or providers; a wrong name lists all",
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="time for each case, all providers together"
+    )
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write the results")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    require("bench", matplotlib="bench")
+    suite = _suite("topk")
+    unknown = sorted(set(arguments.only) - set(suite.names()))
+    if unknown:
+        raise SystemExit(
+            f"softorder bench --only: unknown {', '.join(unknown)}; "
+            f"known are {', '.join(suite.names())}"
+        )
+    suite.run(arguments.quick, arguments.only, arguments.seconds, arguments.output)
+    return 0
+
+
+def _suite(name: str) -> Any:
+    """The benchmarks are part of the repository, not of the installed package."""
+    if not Path("benchmarks", f"{name}.py").exists():
+        raise SystemExit(
+            "softorder bench: there is no benchmarks/ in the current folder. "
+            "Run it from the root of a checkout of the softorder repository."
+        )
+    sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(f"benchmarks.{name}")

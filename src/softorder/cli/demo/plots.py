@@ -1,0 +1,156 @@
+"""The pictures of the report, as SVG text."""
+
+from __future__ import annotations
+
+import io
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+import softorder as so
+from softorder.cli.demo import neighbours, speed
+from softorder.cli.demo.session import METHODS, Session
+from softorder.cli.demo.training import reproducible
+
+_COLORS = dict(zip(METHODS, ("#c2410c", "#2563eb", "#059669", "#9333ea", "#ca8a04"), strict=True))
+_GREY = "#64748b"
+_WRONG = "#dc2626"
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _bare(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#e5e7eb", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _color(label: str) -> str:
+    return next((color for method, color in _COLORS.items() if method in label), _GREY)
+
+
+def accuracy(session: Session) -> str:
+    """A dot per seed, a bar at the mean."""
+    rows = session.rows()[::-1]
+    figure = _figure(7.5, 3.2)
+    axes = figure.subplots()
+    for height, row in enumerate(rows):
+        color = _color(row.trained)
+        percent = [100 * value for value in row.accuracies]
+        axes.plot(percent, [height] * len(percent), "o", color=color, alpha=0.45, ms=6, mew=0)
+        axes.plot([100 * row.mean], [height], "|", color=color, ms=17, mew=3)
+    axes.set_yticks(range(len(rows)), [f"{row.trained}: {row.predicted}" for row in rows])
+    axes.set_xlabel("test accuracy, %: one dot per seed, the mean as a bar")
+    _bare(axes)
+    return _svg(figure)
+
+
+def losses(session: Session) -> str:
+    """The training loss of each density: the mean of thirty steps and all seeds."""
+    figure = _figure(7.5, 3.2)
+    axes = figure.subplots()
+    for method in METHODS:
+        steps = torch.tensor([run.losses for run in session.runs[method]]).mean(0)
+        blocks = steps.unfold(0, 30, 10).mean(-1)
+        at = torch.arange(len(blocks)) * 10 + 15
+        axes.plot(at, blocks, color=_COLORS[method], label=method, lw=1.8)
+    axes.set_yscale("log")
+    axes.set_xlabel("step")
+    axes.set_ylabel("-log(share of right neighbours)")
+    axes.legend(frameon=False, ncols=2)
+    _bare(axes)
+    return _svg(figure)
+
+
+def weights(session: Session) -> str:
+    """What a soft top-k makes of one row of scores: an untrained query against the templates."""
+    digits = session.runs[METHODS[0]][0].digits
+    with reproducible():
+        torch.manual_seed(0)
+        body = neighbours.network()
+    with torch.no_grad():
+        row = neighbours.scores(body(digits.test_images[:1]), body(digits.images))[0]
+        row = row.sort(descending=True).values
+    shown = range(1, 41)
+    figure = _figure(7.5, 3.2)
+    axes = figure.subplots()
+    axes.step(shown, so.hard.topk(row, neighbours.K)[: len(shown)], where="mid", color=_GREY, lw=1)
+    for method in METHODS:
+        p = so.soft_topk(row, neighbours.K, method=method, temperature=session.temperature(method))
+        axes.plot(shown, p[: len(shown)], color=_COLORS[method], label=method, lw=1.8)
+    axes.set_xlabel("templates, nearest first (grey: the hard top-k)")
+    axes.set_ylabel("weight")
+    axes.legend(frameon=False)
+    _bare(axes)
+    return _svg(figure)
+
+
+def faces(session: Session) -> str:
+    """Queries that the pixels get wrong, with their neighbours by pixels and by features."""
+    run = session.runs[METHODS[0]][0]
+    digits, pixels = run.digits, nn.Identity()
+    with torch.no_grad():
+        features, templates = run.body(digits.test_images), run.body(digits.images)
+    by_pixels = neighbours.predict(digits.test_images, digits.images, digits.labels)
+    by_features = neighbours.predict(features, templates, digits.labels)
+    wrong, right = by_pixels != digits.test_labels, by_features == digits.test_labels
+    chosen = (wrong & right).nonzero()[:3, 0]
+    figure = _figure(9, 1.75 * len(chosen) + 0.2)
+    grid = figure.subplots(2 * len(chosen), neighbours.K + 1, squeeze=False)
+    for place, query in enumerate(chosen):
+        pair = (("pixels", pixels), ("features", run.body))
+        for axes, (name, body) in zip(grid[2 * place : 2 * place + 2], pair, strict=True):
+            _neighbour_row(list(axes), name, body, session, int(query))
+    return _svg(figure)
+
+
+def _neighbour_row(
+    axes: list[Axes], name: str, body: nn.Module, session: Session, query: int
+) -> None:
+    digits = session.runs[METHODS[0]][0].digits
+    with torch.no_grad():
+        row = neighbours.scores(body(digits.test_images[query : query + 1]), body(digits.images))[0]
+    label = int(digits.test_labels[query])
+    _image(axes[0], digits.test_images[query], "black")
+    axes[0].set_ylabel(f"by {name}", rotation=0, ha="right", va="center", labelpad=8)
+    for cell, index in zip(axes[1:], row.topk(neighbours.K).indices.tolist(), strict=True):
+        good = int(digits.labels[index]) == label
+        _image(cell, digits.images[index], "#e5e7eb" if good else _WRONG)
+
+
+def _image(axes: Axes, pixels: Tensor, frame: str) -> None:
+    axes.imshow(pixels.reshape(8, 8), cmap="gray_r", interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_color(frame)
+        spine.set_linewidth(2)
+
+
+def speeds(session: Session) -> str:
+    """How many softmaxes each call takes, one panel per shape."""
+    figure = _figure(9, 2.9)
+    panels = figure.subplots(1, len(session.speeds), sharey=True, squeeze=False)[0]
+    for axes, ((rows, n), timings) in zip(panels, session.speeds.items(), strict=True):
+        names = list(timings)[::-1]
+        times = [timings[name].minimum / timings["softmax"].minimum for name in names]
+        labels, colors = [speed.label(name) for name in names], [_color(name) for name in names]
+        bars = axes.barh(labels, times, color=colors)
+        axes.bar_label(bars, [f"{value:.1f}" for value in times], padding=3, fontsize=9)
+        axes.set_xscale("log")
+        axes.set_xlim(0.5, 6 * max(times))
+        axes.set_title(f"{rows:,}×{n:,}", fontsize=10)
+        axes.set_xlabel("× softmax")
+        _bare(axes)
+    return _svg(figure)

@@ -1,0 +1,24 @@
+"""Even densities: one file each. A soft top-k is p = F((scores - b)/temperature) for one of them."""
+
+from softorder.densities.base import Density, UserDensity
+from softorder.densities.cauchy import Cauchy
+from softorder.densities.laplace import Laplace
+from softorder.densities.logistic import Logistic
+from softorder.densities.normal import Normal
+from softorder.densities.uniform import Uniform
+
+#: By name. The compiled kernels number them in this order (csrc/topk.hpp).
+BUILT_IN: dict[str, Density] = {
+    density.name: density for density in (Laplace(), Logistic(), Normal(), Cauchy(), Uniform())
+}
+
+__all__ = [
+    "BUILT_IN",
+    "Cauchy",
+    "Density",
+    "Laplace",
+    "Logistic",
+    "Normal",
+    "Uniform",
+    "UserDensity",
+]

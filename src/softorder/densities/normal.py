@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder.densities.base import TailDensity
+
+_UNDERFLOW = 39.0  # F(-a) and f(a) are 0 from here on, in float64
+_ASYMPTOTIC = 50.0  # from here on six terms of the series are exact in float64
+_LOG_HEIGHT = -0.5 * math.log(2 * math.pi)
+
+
+class Normal(TailDensity):
+    """F(-a) = erfc(a/√2)/2, the Gaussian. ψ(p) = -f(F⁻¹(p))."""
+
+    name = "normal"
+    logarithmic = True
+
+    def tail(self, a: Tensor) -> Tensor:
+        # Clamped, so that no derivative meets 0·inf.
+        return 0.5 * torch.erfc(a.clamp(max=_UNDERFLOW) * math.sqrt(0.5))
+
+    def pdf(self, u: Tensor) -> Tensor:
+        u = u.clamp(-_UNDERFLOW, _UNDERFLOW)
+        return torch.exp(-0.5 * u * u + _LOG_HEIGHT)
+
+    def slope(self, u: Tensor) -> Tensor:
+        u = u.clamp(-_UNDERFLOW, _UNDERFLOW)
+        return -u * self.pdf(u)
+
+    def sides(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        side = torch.sign(u)
+        a = u.abs_().clamp_(max=_UNDERFLOW)
+        pdf = self.pdf(a)
+        return side, 0.5 * torch.erfc(a * math.sqrt(0.5)), pdf, a.mul_(pdf)
+
+    def log_tail(self, a: Tensor) -> Tensor:
+        far = a > _ASYMPTOTIC
+        near = torch.where(far, _ASYMPTOTIC, a)
+        scaled = torch.log(0.5 * torch.special.erfcx(near * math.sqrt(0.5)))
+        distant = torch.where(far & (a < math.inf), a, _ASYMPTOTIC)
+        log_tail = torch.where(far, _log_scaled_tail(distant), scaled) - 0.5 * _square(a)
+        return log_tail
+
+    def log_pdf(self, u: Tensor) -> Tensor:
+        return _LOG_HEIGHT - 0.5 * _square(u)
+
+    def quantile(self, p: Tensor) -> Tensor:
+        return torch.special.ndtri(p)
+
+    def psi(self, p: Tensor) -> Tensor:
+        return -self.pdf(self.quantile(p))
+
+
+def _log_scaled_tail(a: Tensor) -> Tensor:
+    """log(F(-a) e^(a²/2)) for large a, by the asymptotic series of the Mills ratio."""
+    v = 1 / (a * a)
+    series = v * (-1 + v * (3 + v * (-15 + v * (105 + v * (-945 + v * 10395)))))
+    return torch.log1p(series) - torch.log(a) + _LOG_HEIGHT
+
+
+def _square(u: Tensor) -> Tensor:
+    """u², with a derivative of 0 instead of inf at infinity."""
+    infinite = u.isinf()
+    finite = torch.where(infinite, 0.0, u)
+    return torch.where(infinite, math.inf, finite * finite)

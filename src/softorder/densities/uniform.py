@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder.densities.base import Density
+
+
+class Uniform(Density):
+    """F(u) = clip(u + 1/2, 0, 1): exact zeros and ones.
+
+    Its soft top-k is the Euclidean projection of x/τ onto the k-capped simplex.
+    ψ(p) = p(p - 1)/2.
+    """
+
+    name = "uniform"
+    decay = "none"
+
+    def cdf(self, u: Tensor) -> Tensor:
+        return self.anchored.cdf(u + 0.5)
+
+    def pdf(self, u: Tensor) -> Tensor:
+        return self.anchored.pdf(u + 0.5)
+
+    def slope(self, u: Tensor) -> Tensor:
+        return torch.zeros_like(u)
+
+    def log_cdf(self, u: Tensor) -> Tensor:
+        return self.anchored.log_cdf(u + 0.5)
+
+    def quantile(self, p: Tensor) -> Tensor:
+        return p - 0.5
+
+    def psi(self, p: Tensor) -> Tensor:
+        return 0.5 * p * (p - 1)
+
+    @property
+    def anchored(self) -> Density:
+        return _UNIT
+
+
+class UnitUniform(Density):
+    """F(u) = clip(u, 0, 1): the uniform density with its support at [0, 1].
+
+    For a soft top-k the shift moves b by τ/2 and changes no p. But a p near 0 is now a difference
+    of a score and the threshold, with full relative accuracy, where u + 1/2 would have rounded it.
+    """
+
+    name = "uniform"
+    decay = "none"
+
+    def cdf(self, u: Tensor) -> Tensor:
+        # not clamp, whose derivative is 1 at the ends; NaN stays NaN
+        return torch.where(u <= 0, 0.0, torch.where(u >= 1, 1.0, u))
+
+    def pdf(self, u: Tensor) -> Tensor:
+        return ((u > 0) & (u < 1)).to(u.dtype)
+
+    def slope(self, u: Tensor) -> Tensor:
+        return torch.zeros_like(u)
+
+    def sides(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        side = torch.sign(u - self.middle)
+        tail = torch.minimum(u, 1 - u).clamp_(min=0)
+        return side, tail, torch.sign(tail), tail * tail  # f' says nothing, the spread does
+
+    def log_cdf(self, u: Tensor) -> Tensor:
+        outside = u <= 0
+        p = torch.where(outside | (u >= 1), 1.0, u)
+        return torch.where(outside, -math.inf, torch.log(p))
+
+    def quantile(self, p: Tensor) -> Tensor:
+        return p
+
+    @property
+    def middle(self) -> float:
+        return 0.5
+
+
+_UNIT = UnitUniform()

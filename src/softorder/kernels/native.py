@@ -1,0 +1,207 @@
+"""The compiled library: where it is, when it is used, how it is called.
+
+`SOFTORDER_KERNELS=torch|native` forces one kind of kernel; asking for native when the library is
+missing raises. By default a missing library only means the slower path, said once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+KINDS = ("torch", "native")
+
+#: How often each compiled kernel ran, for tests that must know.
+calls: Counter[str] = Counter()
+
+
+def library_path() -> Path | None:
+    """The compiled library of this installation, if it has one."""
+    from softorder import kernels
+
+    for folder in kernels.__path__:
+        for library in sorted(Path(folder, "_lib").glob("libsoftorder.*")):
+            return library
+    return None
+
+
+@contextmanager
+def use(kind: str) -> Iterator[None]:
+    """Uses one kind of kernel, "torch" or "native", within a with-statement, in every thread."""
+    global _enabled
+    wanted = _decide(kind)
+    with _switch:
+        before, _enabled = _enabled, wanted
+    try:
+        yield
+    finally:
+        with _switch:
+            _enabled = before
+
+
+def enabled() -> bool:
+    """Whether CPU tensors are served by the compiled kernels."""
+    global _enabled
+    if _enabled is None:
+        _enabled = _decide(os.environ.get("SOFTORDER_KERNELS", ""))
+    return _enabled
+
+
+def level() -> str:
+    """The SIMD level that the library chose for this machine."""
+    return _library().level().decode()
+
+
+_switch = threading.Lock()
+_enabled: bool | None = None  # None: not yet decided
+_forked = False
+
+
+def _decide(kind: str) -> bool:
+    if kind and kind not in KINDS:
+        raise ValueError(f"the kind of kernels must be one of {', '.join(KINDS)}, but got {kind!r}")
+    if kind == "torch":
+        return False
+    if library_path() is not None:
+        _library()
+        return True
+    if kind == "native":
+        raise RuntimeError(
+            "native kernels were asked for, but this installation of softorder has none: install it "
+            "with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch"
+        )
+    warnings.warn(
+        "softorder was installed without its compiled kernels and uses plain torch, which is slower. "
+        "Reinstall it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch to agree.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+def _remember_fork() -> None:
+    # The child has no OpenMP threads, and libgomp would wait for them.
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_remember_fork)
+
+
+# ---- calls -----------------------------------------------------------------------------------
+
+# struct TopkForward and TopkBackward of csrc/topk.hpp, field by field: pointers, sizes, integers.
+# A packed string of bytes is several times cheaper to make than a ctypes.Structure.
+_FORWARD = struct.Struct("@7P4N3i0P")
+_BACKWARD = struct.Struct("@8P3N3i0P")
+
+
+class _Library:
+    def __init__(self, path: Path) -> None:
+        loaded = ctypes.CDLL(str(path))  # calls release the interpreter lock
+        self.topk_forward = _function(loaded.softorder_topk_forward)
+        self.topk_backward = _function(loaded.softorder_topk_backward)
+        self.level: Callable[[], bytes] = loaded.softorder_level
+        loaded.softorder_level.restype = ctypes.c_char_p
+
+
+def _function(symbol: ctypes._CFuncPtr) -> Callable[[bytes], int]:
+    symbol.argtypes, symbol.restype = [ctypes.c_char_p], ctypes.c_int
+    return symbol
+
+
+@lru_cache(maxsize=1)
+def _library() -> _Library:
+    path = library_path()
+    assert path is not None
+    return _Library(path)
+
+
+def topk_forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int, *, want_p: bool, want_sweeps: bool
+) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:
+    """p, centre, rest and the number of passes, of the last axis of float32 or float64 scores."""
+    calls["topk_forward"] += 1
+    shape = scores.shape[:-1]
+    x, n = scores.contiguous(), scores.shape[-1]
+    k, k_stride = _dense(k, shape)
+    temperature, temperature_stride = _dense(temperature, shape)
+    p = torch.empty_like(x) if want_p else None
+    centre, rest = x.new_empty(shape), x.new_empty(shape)
+    sweeps = x.new_empty(shape, dtype=torch.int32) if want_sweeps else None
+    failed = _library().topk_forward(
+        _FORWARD.pack(
+            x.data_ptr(),
+            k.data_ptr(),
+            temperature.data_ptr(),
+            0 if p is None else p.data_ptr(),
+            centre.data_ptr(),
+            rest.data_ptr(),
+            0 if sweeps is None else sweeps.data_ptr(),
+            centre.numel(),
+            n,
+            k_stride,
+            temperature_stride,
+            density,
+            x.dtype is torch.float64,
+            _threads(),
+        )
+    )
+    assert not failed
+    return p, centre, rest, sweeps
+
+
+def topk_backward(
+    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of scores, and of k and temperature per row."""
+    calls["topk_backward"] += 1
+    shape = scores.shape[:-1]
+    x, v, n = scores.contiguous(), upstream.contiguous(), scores.shape[-1]
+    temperature, stride = _dense(temperature, shape)
+    grad_scores = torch.empty_like(x)
+    grad_k = torch.empty(shape, dtype=torch.float64)
+    grad_temperature = torch.empty(shape, dtype=torch.float64)
+    failed = _library().topk_backward(
+        _BACKWARD.pack(
+            x.data_ptr(),
+            v.data_ptr(),
+            temperature.data_ptr(),
+            centre.data_ptr(),
+            rest.data_ptr(),
+            grad_scores.data_ptr(),
+            grad_k.data_ptr(),
+            grad_temperature.data_ptr(),
+            centre.numel(),
+            n,
+            stride,
+            density,
+            x.dtype is torch.float64,
+            _threads(),
+        )
+    )
+    assert not failed
+    return grad_scores, grad_k, grad_temperature
+
+
+def _dense(value: Tensor, shape: torch.Size) -> tuple[Tensor, int]:
+    """One number for all rows, or one for each, without gaps: the tensor and its stride."""
+    if value.numel() == 1:
+        return value, 0
+    return value.expand(shape).contiguous(), 1
+
+
+def _threads() -> int:
+    return 1 if _forked else torch.get_num_threads()

@@ -1,0 +1,196 @@
+"""The threshold b of a soft top-k: Σ_i F((x_i - b)/τ) = k over the last axis.
+
+Contract. `scores` is float32 or float64, with any number of leading axes, the rows; `k` and
+`temperature` are float64 and broadcast over the rows. The threshold comes as an unevaluated sum
+b = centre + rest in the dtype of the scores, so that scores - centre is exact near b: a row near
+10^6 with τ = 10^-6 needs it. Rows whose threshold is not a finite number:
+
+    k <= 0                           centre = +inf, rest = +inf       every p is 0
+    k >= number of scores > -inf     centre = -inf, rest = 0          these p are 1
+    exactly k scores are +inf        centre = +inf, rest = -inf       these p are 1
+    m > k scores are +inf            centre = +inf, rest = -τ F⁻¹(k/m)  these p are k/m
+    a score is NaN                   centre = NaN
+
+A score of -inf always gets p = 0, and no gradient passes where the centre is not finite.
+
+The operators `softorder::threshold`, `softorder::soft_topk_forward` and `..._backward` are served
+by plain torch on every device (kernels/threshold_torch.py) and by the compiled library on CPUs.
+They are not differentiable: methods/threshold.py is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor
+
+from softorder.densities import BUILT_IN, Density
+from softorder.kernels import native, threshold_torch
+
+
+class Threshold(NamedTuple):
+    """b = centre + rest for every row, and how many passes over the row it took."""
+
+    centre: Tensor
+    rest: Tensor
+    sweeps: Tensor
+
+
+def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density) -> Threshold:
+    """The threshold of every row, by whichever kernel serves the device."""
+    if isinstance(density, str):
+        density = BUILT_IN[density]
+    inputs = (v.detach() for v in (scores, k, temperature))
+    return Threshold(*torch.ops.softorder.threshold(*inputs, number_of(density)))
+
+
+# ---- operators take no objects: a density travels as a number -----------------------------------
+
+_NUMBERED = tuple(BUILT_IN.values())
+_users: WeakValueDictionary[int, Density] = WeakValueDictionary()
+
+
+def number_of(density: Density) -> int:
+    """The number by which the operators know a density; valid while the density lives."""
+    for number, known in enumerate(_NUMBERED):
+        if known is density:
+            return number
+    _users[id(density)] = density
+    return id(density)
+
+
+def _density(number: int) -> Density:
+    return _NUMBERED[number] if number < len(_NUMBERED) else _users[number]
+
+
+# ---- the operators ------------------------------------------------------------------------------
+
+
+def _threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return threshold_torch.solve(scores, k, temperature, _density(density))
+
+
+def _threshold_cpu(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not _native(density):
+        return _threshold(scores, k, temperature, density)
+    _, centre, rest, sweeps = native.topk_forward(
+        scores, k, temperature, density, want_p=False, want_sweeps=True
+    )
+    assert sweeps is not None
+    return centre, rest, sweeps
+
+
+def _forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return threshold_torch.forward(scores, k, temperature, _density(density))
+
+
+def _forward_cpu(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not _native(density):
+        return _forward(scores, k, temperature, density)
+    p, centre, rest, _ = native.topk_forward(
+        scores, k, temperature, density, want_p=True, want_sweeps=False
+    )
+    assert p is not None
+    return p, centre, rest
+
+
+def _backward(
+    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return threshold_torch.backward(
+        upstream, scores, temperature, centre, rest, _density(density)
+    )
+
+
+def _backward_cpu(
+    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not _native(density):
+        return _backward(upstream, scores, temperature, centre, rest, density)
+    return native.topk_backward(upstream, scores, temperature, centre, rest, density)
+
+
+def _native(density: int) -> bool:
+    return density < len(_NUMBERED) and native.enabled()
+
+
+_library = torch.library.Library("softorder", "DEF")
+
+
+def _define(schema: str, anywhere: Callable, cpu: Callable) -> None:
+    name = _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _library.impl(name, anywhere, "CompositeExplicitAutograd")
+    _library.impl(name, cpu, "CPU")
+
+
+_define(
+    "threshold(Tensor scores, Tensor k, Tensor temperature, int density)"
+    " -> (Tensor centre, Tensor rest, Tensor sweeps)",
+    _threshold,
+    _threshold_cpu,
+)
+_define(
+    "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, int density)"
+    " -> (Tensor p, Tensor centre, Tensor rest)",
+    _forward,
+    _forward_cpu,
+)
+_define(
+    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor centre,"
+    " Tensor rest, int density) -> (Tensor grad_scores, Tensor grad_k, Tensor grad_temperature)",
+    _backward,
+    _backward_cpu,
+)
+
+
+# ---- shapes for tracing, and vmap ---------------------------------------------------------------
+
+
+@torch.library.register_fake("softorder::threshold", lib=_library)
+def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, ...]:
+    rows = scores.shape[:-1]
+    return scores.new_empty(rows), scores.new_empty(rows), scores.new_empty(rows, dtype=torch.int32)
+
+
+@torch.library.register_fake("softorder::soft_topk_forward", lib=_library)
+def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, ...]:
+    rows = scores.shape[:-1]
+    return scores.new_empty(scores.shape), scores.new_empty(rows), scores.new_empty(rows)
+
+
+@torch.library.register_fake("softorder::soft_topk_backward", lib=_library)
+def _(
+    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+) -> tuple[Tensor, ...]:
+    wide = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
+    return scores.new_empty(scores.shape), wide, wide.clone()
+
+
+@torch.library.register_vmap("softorder::threshold", lib=_library)
+def _(
+    info: object, in_dims: tuple, scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    axes = scores.dim() - 1 - (in_dims[0] is not None)
+    k, temperature = (_in_front(v, d, axes) for v, d in zip((k, temperature), in_dims[1:], strict=False))
+    scores = _in_front(scores, in_dims[0], axes + 1)
+    batch = torch.broadcast_shapes(*(v.shape[:1] for v in (scores, k, temperature)))
+    scores = scores.expand(*batch, *scores.shape[1:])
+    return torch.ops.softorder.threshold(scores, k, temperature, density), (0, 0, 0)
+
+
+def _in_front(value: Tensor, batch: int | None, axes: int) -> Tensor:
+    """The batch axis in front of exactly `axes` others; of size 1 where there is no batch."""
+    value = value.unsqueeze(0) if batch is None else value.movedim(batch, 0)
+    missing = axes + 1 - value.dim()
+    return value.reshape(value.shape[0], *(1,) * missing, *value.shape[1:])

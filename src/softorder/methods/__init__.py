@@ -1,0 +1,6 @@
+"""Relaxation families, one file each, and the registry of their methods."""
+
+from softorder.methods._base import Method, MethodTable, Row, find, methods, register
+from softorder.methods.threshold import ThresholdMethod
+
+__all__ = ["Method", "MethodTable", "Row", "ThresholdMethod", "find", "methods", "register"]

@@ -1,0 +1,129 @@
+"""What a method is, and the registry that tests, benchmarks and documentation read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+from html import escape
+
+from torch import Tensor
+
+from softorder import _check
+
+
+class Method(ABC):
+    """A relaxation: what it serves, what it claims, and how it computes it.
+
+    Claims are promises: the laws tests hold every method to them.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    cost: str
+    smoothness: str
+    paper: str
+    derivatives: int = 2  #: up to this order
+    forward_mode: bool = True
+    vmap: bool = True
+    compile: bool = True
+
+    @abstractmethod
+    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        """p over the last axis; k and temperature are float64 and broadcast over the rows."""
+
+    @abstractmethod
+    def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        """log p, likewise."""
+
+
+_registry: dict[tuple[str, str], Method] = {}
+_aliases: dict[str, str] = {}
+
+
+def register(method: Method, aliases: tuple[str, ...] = ()) -> None:
+    """Makes a method known by its name; aliases are suggested when someone asks for them."""
+    for operator in method.operators:
+        if (operator, method.name) in _registry:
+            raise ValueError(f"{operator} already has a method {method.name!r}")
+        _registry[operator, method.name] = method
+    _aliases.update(dict.fromkeys(aliases, method.name))
+
+
+def find(operator: str, name: str) -> Method:
+    """The method of that name that serves the operator."""
+    method = _registry.get((operator, name))
+    if method is None:
+        known = (name for served, name in _registry if served == operator)
+        raise _check.unknown_method(name, known, _aliases)
+    return method
+
+
+# ---- the table --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    operator: str
+    name: str
+    cost: str
+    smoothness: str
+    derivatives: int
+    forward_mode: bool
+    vmap: bool
+    compile: bool
+    paper: str
+
+
+@dataclass(frozen=True)
+class MethodTable:
+    """The rows of `so.methods()`; prints as a table."""
+
+    rows: tuple[Row, ...]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *body = self._cells()
+        lines = [_html_row("th", head), *(_html_row("td", row) for row in body)]
+        return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+    def _cells(self) -> list[list[str]]:
+        head = [field.name.replace("_", " ") for field in fields(Row)]
+        return [head, *([_cell(value) for value in astuple(row)] for row in self.rows)]
+
+
+def _cell(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _html_row(tag: str, cells: list[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def methods() -> MethodTable:
+    """Which method serves which operator, at what cost, how smooth, from which paper.
+
+    >>> import softorder as so
+    >>> [row.name for row in so.methods() if row.operator == "soft_topk"]
+    ['laplace', 'logistic', 'normal', 'cauchy', 'uniform']
+    """
+    names = [field.name for field in fields(Row)][1:]
+    return MethodTable(
+        tuple(
+            Row(operator, *(getattr(method, name) for name in names))
+            for (operator, _), method in sorted(_registry.items(), key=lambda item: item[0][0])
+        )
+    )

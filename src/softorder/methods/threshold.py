@@ -1,0 +1,180 @@
+"""Threshold methods: p_i = F((x_i - b)/τ) with b such that Σ p_i = k, one per density F.
+
+The threshold comes from a kernel, as a constant. Two Newton steps from it, of value 0, put the
+derivatives back: b is then right to third order in everything that k, τ and the scores do, and
+first and second derivatives, forward mode, vmap and compile follow from plain torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.densities import BUILT_IN, Density
+from softorder.kernels import threshold
+from softorder.kernels.threshold_torch import exact_distance, inverse, vjp
+from softorder.methods._base import Method, register
+
+
+class ThresholdMethod(Method):
+    """The soft top-k of one density.
+
+    Maximises <x, π> - τ Σ ψ(π_i) over {π in [0,1]^n, Σ π = k} with ψ' = F⁻¹, hence
+    p_i = F((x_i - b)/τ). With d_i = f((x_i - b)/τ)/τ, q = d/Σd and upstream v:
+
+        ∂L/∂x = d ⊙ (v - <q,v>)     ∂L/∂k = <q,v>     ∂L/∂τ = -(1/τ) Σ v_i d_i (x_i - <q,x>)
+    """
+
+    operators = ("soft_topk", "log_soft_topk")
+    cost = "O(n)"
+
+    def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
+        self.density = density
+        self.name = density.name
+        self.smoothness = smoothness
+        self.paper = paper
+
+    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        number = threshold.number_of(self.density)
+        if number < len(BUILT_IN) and _check.eager():
+            return _fused(scores, k, temperature, number)
+        return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
+
+    def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
+
+    def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
+        b = threshold.solve(scores, k, temperature, self.density)
+        return differentiable_distance(
+            self.density, scores, k, temperature, b.centre, b.rest, log=log
+        )
+
+
+def differentiable_distance(
+    density: Density,
+    scores: Tensor,
+    k: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    log: bool,
+) -> Tensor:
+    """u = (x - b)/τ with its derivatives, from a threshold without any.
+
+    For p, an element is `live` where f(u) > 0; for log p, where u is finite.
+    """
+    law = density.anchored
+    centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
+    scale = inverse(temperature, scores.dtype)
+    constant = exact_distance(scores.detach(), centre, rest, scale.detach())
+    live = centre.isfinite() & (constant.isfinite() if log else law.pdf(constant) > 0)
+    # The inner where keeps infinities out of the quotient, the outer one keeps them in u.
+    z = torch.where(live, (scores - centre) - rest, 0.0)
+    u = torch.where(live, z * scale, constant)
+    step = _log_step if log and law.logarithmic else _step
+    k = k.to(scores.dtype).unsqueeze(-1)
+    for _ in range(2):
+        u = torch.where(live, u - step(law, u, live, k), u)
+    return u
+
+
+def _step(law: Density, u: Tensor, live: Tensor, k: Tensor) -> Tensor:
+    """Newton's step (Σ F(u) - k)/Σ f(u), at a root: its value is 0, its derivatives are not."""
+    total = torch.where(live, law.pdf(u), 0.0).sum(-1, keepdim=True)
+    flat = total < torch.finfo(u.dtype).tiny
+    residual = _nought(torch.where(live, law.cdf(u), 0.0).sum(-1, keepdim=True) - k)
+    return torch.where(flat, 0.0, residual / torch.where(flat, 1.0, total))
+
+
+def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor) -> Tensor:
+    """The same step where every f(u) may underflow: both sums are scaled by the largest f(u).
+
+    Where that happens k would have to move b infinitely fast; its derivative is taken as 0.
+    """
+    below = u < law.middle
+    u = torch.where(live, u, 0.0)
+    log_pdf = torch.where(live, law.log_pdf(u), -torch.inf)
+    top = log_pdf.detach().amax(-1, keepdim=True)
+    top = torch.where(top.isfinite(), top, 0.0)
+    tail = torch.exp(law.log_tail(torch.where(below, -u, u)) - top)
+    residual = torch.where(live, torch.where(below, tail, -tail), 0.0).sum(-1, keepdim=True)
+    reach = -0.9 * torch.log(torch.tensor(torch.finfo(u.dtype).max))
+    k_scale = torch.where(top > reach, torch.exp(-top), 0.0)
+    total = torch.exp(log_pdf - top).sum(-1, keepdim=True)
+    flat = total == 0
+    step = (_nought(residual) - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
+    return torch.where(flat, 0.0, step)
+
+
+def _nought(value: Tensor) -> Tensor:
+    """0 with the derivatives of `value`."""
+    return value - value.detach()
+
+
+# ---- the fast path in eager mode ----------------------------------------------------------------
+
+
+def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
+    if torch.is_grad_enabled() and (
+        scores.requires_grad or k.requires_grad or temperature.requires_grad
+    ):
+        rows = scores.shape[:-1]
+        if k.requires_grad:
+            k = k.expand(rows)
+        if temperature.requires_grad:
+            temperature = temperature.expand(rows)
+        return _SoftTopK.apply(scores, k, temperature, density)
+    return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)[0]
+
+
+class _SoftTopK(torch.autograd.Function):
+    """The fused kernels. The graph keeps the scores and a few numbers per row."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
+        p, centre, rest = torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
+        ctx.save_for_backward(scores, k, temperature, centre, rest)
+        ctx.density = density
+        return p
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, k, temperature, centre, rest = ctx.saved_tensors
+        if torch.is_grad_enabled() or not _check.eager():
+            density = tuple(BUILT_IN.values())[ctx.density]
+            u = differentiable_distance(density, scores, k, temperature, centre, rest, log=False)
+            pdf = torch.where(centre.isfinite().unsqueeze(-1), density.anchored.pdf(u), 0.0)
+            gradients = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+        else:
+            gradients = torch.ops.softorder.soft_topk_backward(
+                upstream, scores, temperature, centre, rest, ctx.density
+            )
+        needed = zip(gradients, ctx.needs_input_grad, strict=False)
+        return *(gradient if wanted else None for gradient, wanted in needed), None
+
+
+_SMOOTH = "smooth"
+register(
+    ThresholdMethod(BUILT_IN["laplace"], "once, kink in f at b", "LapSum (Struski et al. 2025)"),
+    aliases=("lapsum", "lap-top-k", "lap_topk"),
+)
+register(
+    ThresholdMethod(
+        BUILT_IN["logistic"], _SMOOTH, "k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
+    ),
+    aliases=("sigmoid", "khot", "k-hot", "soft", "sinkhorn", "entropic"),
+)
+register(
+    ThresholdMethod(BUILT_IN["normal"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"),
+    aliases=("gaussian", "gauss", "probit", "erf"),
+)
+register(ThresholdMethod(BUILT_IN["cauchy"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"))
+register(
+    ThresholdMethod(
+        BUILT_IN["uniform"], "piecewise linear, exact 0 and 1", "projection onto the capped simplex"
+    ),
+    aliases=("sparse", "sparsemax", "euclidean", "projection"),
+)

@@ -1,0 +1,5 @@
+"""Layers."""
+
+from softorder.nn.topk import SoftTopK
+
+__all__ = ["SoftTopK"]

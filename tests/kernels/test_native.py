@@ -1,0 +1,78 @@
+"""Which kernels run, who decides, and what happens when the library is missing."""
+
+import pytest
+import torch
+
+import softorder as so
+from softorder.kernels import native
+from tests.oracles.densities import BUILT_IN
+from tests.runtime.processes import run
+from tests.user_density import Student
+
+_ENABLED = "from softorder.kernels import native; print(native.enabled())"
+
+
+def _forward_and_backward(method):
+    """How often each compiled kernel ran meanwhile."""
+    before = native.calls.copy()
+    scores = torch.randn(3, 20, requires_grad=True)
+    so.soft_topk(scores, 2, method=method).square().sum().backward()
+    return native.calls - before
+
+
+@pytest.mark.parametrize("method", BUILT_IN)
+def test_native_kernels_run_when_asked_for(method):
+    with native.use("native"):
+        assert _forward_and_backward(method) == {"topk_forward": 1, "topk_backward": 1}
+
+
+@pytest.mark.parametrize("method", BUILT_IN)
+def test_native_kernels_rest_when_torch_is_asked_for(method):
+    with native.use("torch"):
+        assert not _forward_and_backward(method)
+
+
+@pytest.mark.parametrize("method", BUILT_IN)
+def test_the_logarithm_uses_the_native_solver(method):
+    before = native.calls.copy()
+    with native.use("native"):
+        so.log_soft_topk(torch.randn(3, 20), 2, method=method)
+    assert native.calls - before == {"topk_forward": 1}
+
+
+def test_the_density_of_a_user_runs_on_torch():
+    with native.use("native"):
+        assert not _forward_and_backward(Student())
+
+
+def test_the_choice_ends_with_its_block():
+    before = native.enabled()
+    for kind in native.KINDS:
+        with native.use(kind):
+            assert native.enabled() == (kind == "native")
+        assert native.enabled() == before
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("torch", "False"), ("native", "True")])
+def test_the_environment_chooses(kind, expected):
+    assert run(_ENABLED, SOFTORDER_KERNELS=kind).strip() == expected
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match=r"torch, native.*'cuda'"), native.use("cuda"):
+        pass
+
+
+def test_asking_for_a_missing_library_raises(monkeypatch):
+    monkeypatch.setattr(native, "library_path", lambda: None)
+    with pytest.raises(RuntimeError, match="compiler"), native.use("native"):
+        pass
+
+
+def test_a_missing_library_is_said_once(monkeypatch):
+    monkeypatch.setattr(native, "library_path", lambda: None)
+    monkeypatch.setattr(native, "_enabled", None)
+    monkeypatch.delenv("SOFTORDER_KERNELS", raising=False)
+    with pytest.warns(RuntimeWarning, match="compiler"):
+        assert not native.enabled()
+    assert not native.enabled()  # a second warning would be an error

@@ -1,0 +1,49 @@
+"""The solver: few passes over a row, and both kernels find the same threshold."""
+
+import numpy as np
+import pytest
+import torch
+from softorder.kernels import native, threshold
+
+import softorder as so
+from tests import bank
+from tests.oracles.densities import BUILT_IN
+
+_DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+@_DTYPES
+@pytest.mark.parametrize("n", [1, 2, 10, 100, 1000, 10_000])
+def test_needs_at_most_twelve_passes(kernel, density, dtype, n):
+    labels, *arguments = bank.problems(bank.FAMILIES, n, dtype)
+    scores, k, temperature = (torch.from_numpy(v) for v in arguments)
+    sweeps = threshold.solve(scores, k, temperature, density).sweeps
+    worst = sweeps.argmax()
+    assert sweeps[worst] <= 12, (sweeps[worst].item(), labels[worst])
+    assert sweeps[worst] > 0, "the passes were not counted"
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+@_DTYPES
+@pytest.mark.parametrize("family", bank.FAMILIES)
+def test_needs_at_most_twelve_passes_over_a_million(kernel, density, dtype, family):
+    row = torch.from_numpy(bank.row(family, 10**6, dtype))[None]
+    for k, temperature in ((1.0, 1e-6), (10**6 / 2, 1e-3), (10**6 / 100, 1.0)):
+        arguments = (torch.tensor([v], dtype=torch.float64) for v in (k, temperature))
+        sweeps = threshold.solve(row, *arguments, density).sweeps.item()
+        assert sweeps <= 12, (sweeps, k, temperature)
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+@_DTYPES
+@pytest.mark.parametrize("n", [3, 40, 3000])
+def test_native_agrees_with_torch(density, dtype, n):
+    labels, *arguments = bank.problems(bank.FAMILIES, n, dtype)
+    scores, k, temperature = (torch.from_numpy(v) for v in arguments)
+    answers = []
+    for kernel in ("native", "torch"):
+        with native.use(kernel):
+            answers.append(so.soft_topk(scores, k, method=density, temperature=temperature))
+    error = (answers[0] - answers[1]).abs().amax(-1)
+    assert error.max() <= (2e-12 if dtype is np.float64 else 2e-6), labels[error.argmax()]

@@ -1,0 +1,14 @@
+"""No law is empty: each one rejects an operator that was broken for it."""
+
+import hypothesis
+import pytest
+
+from tests.laws.broken import BROKEN
+from tests.laws.statutes import EAGER, TRACED
+
+
+@pytest.mark.parametrize("law", [*EAGER, *TRACED], ids=str)
+def test_law_rejects_a_broken_operator(law):
+    # Transformations fail with torch's own RuntimeError, the rest by assertion.
+    with pytest.raises((AssertionError, RuntimeError)):
+        law.hold(BROKEN[str(law)], phases=[hypothesis.Phase.generate])

@@ -1,0 +1,99 @@
+"""log_soft_topk where p itself is long gone."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import softorder as so
+from tests import bank
+from tests.oracles import bisection, exact
+from tests.oracles.densities import BUILT_IN
+
+_FAR = [name for name in BUILT_IN if name != "uniform"]  # p never is an exact zero
+_RELATIVE = {torch.float64: 1e-12, torch.float32: 4e-6}
+
+
+@pytest.mark.parametrize("density", _FAR)
+@pytest.mark.parametrize("dtype", _RELATIVE, ids=str)
+@pytest.mark.parametrize("temperature", [1e-6, 1e-2, 1.0])
+@pytest.mark.parametrize("k", [0.25, 1.0, 2.0, 2.5])
+def test_agrees_with_80_digits_where_gaps_are_a_million_temperatures(
+    kernel, density, dtype, temperature, k
+):
+    scores = [3.0, -1.25, 0.5, 1.5]
+    log_p = so.log_soft_topk(
+        torch.tensor(scores, dtype=dtype), k, method=density, temperature=temperature
+    )
+    _assert_logs_agree(log_p, exact.soft_topk(scores, k, temperature, density).log_p)
+
+
+@pytest.mark.parametrize("density", _FAR)
+@pytest.mark.parametrize("family", bank.FAMILIES)
+def test_agrees_with_80_digits_on_the_bank(kernel, density, family):
+    labels, scores, k, temperature = bank.problems([family], 3, temperatures=(1e-6, 1.0, 1e6))
+    log_p = so.log_soft_topk(
+        torch.from_numpy(scores),
+        torch.from_numpy(k),
+        method=density,
+        temperature=torch.from_numpy(temperature),
+    )
+    for i, label in enumerate(labels):
+        truth = exact.soft_topk(scores[i], k[i], temperature[i], density).log_p
+        _assert_logs_agree(log_p[i], truth, label)
+
+
+@pytest.mark.parametrize("density", _FAR)
+def test_agrees_with_bisection_on_a_long_row(kernel, density):
+    scores, k, temperature = bank.row("normal", 10**5)[None], 1000.0, 1e-3
+    log_p = so.log_soft_topk(torch.from_numpy(scores), k, method=density, temperature=temperature)
+    _assert_logs_agree(log_p, bisection.soft_topk(scores, k, temperature, density).log_p)
+
+
+def test_uniform_is_minus_infinity_where_p_is_zero(kernel):
+    scores = torch.tensor([2.0, 0.3, 0.0, -5.0], dtype=torch.float64)
+    p = so.soft_topk(scores, 1.5, method="uniform")
+    log_p = so.log_soft_topk(scores, 1.5, method="uniform")
+    assert torch.equal(log_p.isneginf(), p == 0)
+    torch.testing.assert_close(log_p.exp(), p, rtol=1e-14, atol=0)
+
+
+def test_is_minus_infinity_outside_the_mask(kernel):
+    scores = torch.tensor([2.0, math.nan, 0.0, -math.inf])
+    mask = torch.tensor([True, False, True, True])
+    log_p = so.log_soft_topk(scores, 1, mask=mask)
+    assert log_p.isneginf().tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("density", _FAR)
+@pytest.mark.parametrize("dtype", _RELATIVE, ids=str)
+@pytest.mark.parametrize("k", [0.25, 1.0, 2.0, 2.5])
+def test_gradient_is_finite_where_p_underflows(kernel, density, dtype, k):
+    scores = torch.tensor([3.0, -1.25, 0.5, 1.5], dtype=dtype, requires_grad=True)
+    inputs = scores, torch.tensor(k, dtype=dtype, requires_grad=True)
+    log_p = so.log_soft_topk(*inputs, method=density, temperature=1e-6)
+    upstream = torch.tensor([0.3, 1.0, -2.0, 0.7], dtype=dtype)
+    for gradient in torch.autograd.grad(log_p, inputs, upstream):
+        assert gradient.isfinite().all(), gradient
+
+
+@pytest.mark.parametrize("density", _FAR)
+@pytest.mark.parametrize("temperature", [0.02, 0.1, 1.0])
+def test_gradient_agrees_with_differences_of_80_digits(kernel, density, temperature):
+    scores, k = [3.0, -1.25, 0.55, 1.5], 1.8
+    inputs = [torch.tensor(v, dtype=torch.float64) for v in (scores, k, temperature)]
+
+    def log_p(x, k, temperature):
+        return so.log_soft_topk(x, k, method=density, temperature=temperature)
+
+    found = torch.func.jacrev(log_p, argnums=(0, 1, 2))(*inputs)
+    truth = exact.jacobian(scores, k, temperature, density, of="log_p")
+    for one, other in zip(found, truth, strict=True):
+        np.testing.assert_allclose(one.numpy(), other, rtol=1e-9, atol=1e-9)
+
+
+def _assert_logs_agree(log_p, truth, label=""):
+    tolerance = _RELATIVE[log_p.dtype]
+    truth = np.array(truth, dtype=np.float64).reshape(log_p.shape)
+    np.testing.assert_allclose(log_p.numpy(), truth, tolerance, tolerance, err_msg=str(label))

@@ -1,0 +1,1 @@
+"""Slow, obvious, independent answers. Nothing here imports softorder or torch."""

@@ -1,0 +1,74 @@
+"""Forked children work, also after the parent has used all its threads."""
+
+import os
+import signal
+import time
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import softorder as so
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
+    pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning"),
+]
+
+_PATIENCE = 60  # seconds, before a child counts as hung
+
+
+class _Masks(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return so.soft_topk(_row(index), 7, method="logistic")
+
+
+def _row(index, n=50_000):
+    return torch.randn(n, generator=torch.Generator().manual_seed(index))
+
+
+def _use_all_threads():
+    so.soft_topk(_row(0, n=1_000_000), 1000, method="logistic")
+    so.soft_topk(_row(0).expand(64, -1).clone(), 1000, method="logistic")
+
+
+def test_dataloader_workers(kernel):
+    _use_all_threads()
+    loader = DataLoader(
+        _Masks(), batch_size=2, num_workers=2, multiprocessing_context="fork", timeout=_PATIENCE
+    )
+    found = torch.cat(list(loader))
+    expected = torch.stack([so.soft_topk(_row(i), 7, method="logistic") for i in range(8)])
+    torch.testing.assert_close(found, expected)
+
+
+def test_child_of_fork(kernel):
+    _use_all_threads()
+    child = os.fork()
+    if child == 0:
+        os._exit(_compute_forward_and_backward())
+    assert _exit_code(child) == 0
+    assert _compute_forward_and_backward() == 0, "the parent after the fork"
+
+
+def _compute_forward_and_backward():
+    scores = _row(1, n=1_000_000).requires_grad_()
+    p = so.soft_topk(scores, 1000)
+    p.square().sum().backward()
+    right = abs(p.detach().double().sum().item() - 1000) < 1e-2 and scores.grad.isfinite().all()
+    return 0 if right else 1
+
+
+def _exit_code(child):
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the child hangs")

@@ -1,0 +1,23 @@
+"""Importing and using the library says nothing and leaves torch as it was."""
+
+from tests.runtime.processes import run
+
+_USE = """
+import torch
+before = torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()
+import softorder as so
+p = so.soft_topk(torch.randn(3, 40, requires_grad=True), 2)
+p.square().sum().backward()
+assert before == (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled())
+"""
+
+
+def test_is_silent():
+    assert run(_USE) == ""
+
+
+def test_exports_what_it_names():
+    import softorder as so
+
+    for name in so.__all__:
+        assert getattr(so, name) is not None
