@@ -245,7 +245,7 @@ template <class F, class T> class Solver {
     touched_ += count;
     const double mean = sum / count;
     const double variance = std::max(0.0, squares / count - mean * mean);
-    if (!std::isfinite(variance)) return finite_moments();
+    if (!std::isfinite(squares)) return finite_moments();
     return {double(origin) + mean, std::sqrt(variance), count};
   }
 

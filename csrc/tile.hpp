@@ -96,13 +96,14 @@ template <class F, class T> class Tile {
     const Pack<T> mean = sum * share, variance = squares * share - mean * mean;
     for (std::size_t lane = 0; lane < kRows; ++lane) {
       const Row& row = rows[lane < count ? lane : 0];
-      guess_lane(lane, row, double(mean[lane]), std::max<double>(0, variance[lane]), origin[lane]);
+      guess_lane(lane, row, double(mean[lane]), double(variance[lane]), origin[lane]);
     }
   }
 
   void guess_lane(std::size_t lane, const Row& row, double mean, double variance, double origin) {
     const double tau = row.temperature;
     const bool valid = row.k > 0 && row.k < double(n_) && std::isfinite(variance);
+    variance = std::max(0.0, variance);
     const Shares& at = shares(valid ? row.k : 0.5 * double(n_));
     const auto index = static_cast<std::size_t>(at.whole);
     const double below = scores_[index][lane];

@@ -2,6 +2,7 @@
 
 import hypothesis
 import pytest
+
 from softorder.kernels import native
 
 hypothesis.settings.register_profile(
@@ -16,8 +17,8 @@ hypothesis.settings.load_profile("softorder")
 
 
 def pytest_configure(config):
-    # torch itself scripts a few formulas when forward mode is first used.
-    config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script` is deprecated")
+    # torch itself uses these when forward mode or inductor is first used.
+    config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script.* is deprecated")
 
 
 @pytest.fixture(scope="module", params=["native", "torch"])

@@ -69,8 +69,8 @@ def mask(mask: Tensor | None, scores: Tensor) -> None:
 def k(k: PerRow, scores: Tensor, dim: int) -> None:
     """`k` is a number in [0, n], or a tensor of such numbers that broadcasts over the rows."""
     n = scores.shape[dim]
-    if _is_number("k", k):
-        if not 0 <= k <= n:
+    if not isinstance(k, Tensor):
+        if _is_number("k", k) and not 0 <= k <= n:
             raise ValueError(_k_range(n, dim, k))
         return
     _check_rows("k", k, scores, dim)
@@ -89,7 +89,7 @@ def k_alone(k: PerRow) -> None:
 
 def temperature(temperature: PerRow, scores: Tensor, dim: int) -> None:
     """`temperature` is a finite number > 0, or a tensor of them that broadcasts over the rows."""
-    if _is_number("temperature", temperature):
+    if not isinstance(temperature, Tensor):
         return temperature_alone(temperature)
     _check_rows("temperature", temperature, scores, dim)
     if not eager() or temperature.numel() == 0:
@@ -102,6 +102,8 @@ def temperature(temperature: PerRow, scores: Tensor, dim: int) -> None:
 
 def temperature_alone(temperature: PerRow) -> None:
     """`temperature` as far as it can be judged before any scores are seen."""
+    if isinstance(temperature, Tensor):
+        return
     if _is_number("temperature", temperature) and not 0 < temperature < math.inf:
         raise ValueError(_temperature_range(temperature))
 

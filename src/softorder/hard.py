@@ -55,5 +55,5 @@ def _ranked(x: Tensor, k: float | Tensor) -> Tensor:
     if not isinstance(k, Tensor):
         rank = max(math.ceil(k), 1)
         return x.kthvalue(n - rank + 1, dim=-1, keepdim=True).values
-    rank = k.ceil().to(torch.int64).clamp(1, n).expand(x.shape[:-1])
-    return x.sort(dim=-1, descending=True).values.gather(-1, rank.unsqueeze(-1) - 1)
+    ranks = k.ceil().to(torch.int64).clamp(1, n).expand(x.shape[:-1])
+    return x.sort(dim=-1, descending=True).values.gather(-1, ranks.unsqueeze(-1) - 1)

@@ -15,7 +15,9 @@ class Subclass(so.densities.Density):
     pdf = Student.pdf
 
 
-@pytest.mark.parametrize("density", [Student(), CompleteStudent(), Subclass()], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize(
+    "density", [Student(), CompleteStudent(), Subclass()], ids=lambda d: type(d).__name__
+)
 @pytest.mark.parametrize("n", [1, 3, 100])
 def test_agrees_with_the_oracle(density, n):
     labels, scores, k, temperature = bank.problems(bank.FAMILIES, n)

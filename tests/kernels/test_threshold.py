@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from softorder.kernels import native, threshold
 
 import softorder as so
+from softorder.kernels import native, threshold
 from tests import bank
 from tests.oracles.densities import BUILT_IN
 

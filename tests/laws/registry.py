@@ -20,6 +20,7 @@ class Case:
     name: str
     call: Callable
     claims: object  # the row of so.methods()
+    kernels: tuple  # that can serve it
 
     def __str__(self):
         return f"{self.operator}-{self.name}"
@@ -28,9 +29,11 @@ class Case:
 def cases():
     """The table of so.methods(), and a user's density that has to keep the claims of laplace."""
     rows = [row for row in so.methods() if row.operator in _OPERATORS]
-    registered = [_case(row, row.name, row.name) for row in rows]
-    return registered + [_case(row, "student", Student()) for row in rows if row.name == "laplace"]
+    registered = [_case(row, row.name, row.name, ("native", "torch")) for row in rows]
+    templates = [row for row in rows if row.name == "laplace"]
+    return registered + [_case(row, "student", Student(), ("torch",)) for row in templates]
 
 
-def _case(row, name, method):
-    return Case(row.operator, name, partial(_OPERATORS[row.operator], method=method), row)
+def _case(row, name, method, kernels):
+    call = partial(_OPERATORS[row.operator], method=method)
+    return Case(row.operator, name, call, row, kernels)

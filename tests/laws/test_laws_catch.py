@@ -1,6 +1,5 @@
 """No law is empty: each one rejects an operator that was broken for it."""
 
-import hypothesis
 import pytest
 
 from tests.laws.broken import BROKEN
@@ -11,4 +10,4 @@ from tests.laws.statutes import EAGER, TRACED
 def test_law_rejects_a_broken_operator(law):
     # Transformations fail with torch's own RuntimeError, the rest by assertion.
     with pytest.raises((AssertionError, RuntimeError)):
-        law.hold(BROKEN[str(law)], phases=[hypothesis.Phase.generate])
+        law.hold(BROKEN[str(law)], shrink=False)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -117,9 +118,10 @@ class _Library:
         loaded.softorder_level.restype = ctypes.c_char_p
 
 
-def _function(symbol: ctypes._CFuncPtr) -> Callable[[bytes], int]:
+def _function(symbol: Any) -> Callable[[bytes], int]:
     symbol.argtypes, symbol.restype = [ctypes.c_char_p], ctypes.c_int
-    return symbol
+    function: Callable[[bytes], int] = symbol
+    return function
 
 
 @lru_cache(maxsize=1)

@@ -25,6 +25,7 @@ _SAMPLE = 4096  # a row four times as long is first solved on a sample of this s
 _SELECTION = 2  # passes that a selection counts as, beside the classification before it
 _LONG = 16384  # from here on kthvalue is faster than a sort
 _MODEL_TURNS = 40
+_CROWD = 4  # scores so near to b (in τ) are met by a smooth slope, not one by one
 _NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 # A step so short (in τ), of second or third order, leaves an error that does not matter.
 _SHORT = {torch.float32: {2: 1e-4, 3: 1e-2}, torch.float64: {2: 1e-8, 3: 1e-5}}
@@ -87,6 +88,7 @@ class Rows:
     left_excess: Array  # Sums.excess there
     right_excess: Array
     by: Array  # how far to move b next; NaN when there is no good idea
+    residual: Array  # after the last pass, NaN when there was none
     previous: Array  # |excess| after the last pass, inf when it says nothing
     older: Array  # the same one pass before
     width: Array  # right - left after the last pass
@@ -102,7 +104,7 @@ class Rows:
         zeros, infinite = np.zeros(count), np.full(count, math.inf)
         no = np.zeros(count, dtype=bool)
         start = [zeros.copy(), zeros.copy(), -infinite, infinite.copy(), infinite.copy(), -infinite]
-        later = [zeros.copy(), infinite, infinite.copy(), infinite.copy(), np.full(count, float(n)), zeros.copy(), no, no.copy()]
+        later = [zeros.copy(), zeros * math.nan, infinite, infinite.copy(), infinite.copy(), np.full(count, float(n)), zeros.copy(), no, no.copy()]
         return Rows(x, np.arange(count), k, tau, *start, *later, zeros)
 
     def __len__(self) -> int:
@@ -172,7 +174,7 @@ class Solver:
 
     def _answer(self, rows: Rows, centre: Array, rest: Array) -> None:
         self.centre[rows.index], self.rest[rows.index] = centre, rest
-        self.sweeps[rows.index] = np.ceil(rows.sweeps)
+        self.sweeps[rows.index] = np.rint(rows.sweeps)
 
     # ---- rows whose threshold is not a finite number: the contract of kernels/threshold.py -----
 
@@ -268,8 +270,9 @@ class Solver:
         width = rows.right - rows.left
         # with a true bracket a model may err once
         before = np.where(rows.selected, np.maximum(rows.previous, rows.older), rows.previous)
-        progress = (np.abs(excess) < 0.5 * before) | (width < 0.5 * rows.width)
+        progress = (np.abs(excess) < 0.5 * before) | (width < 0.5 * rows.width) | np.isinf(before)
         rows.older, rows.previous, rows.width = rows.previous, np.abs(excess), width
+        rows.residual = sums.residual(rows.k)
         beyond = (rows.by <= rows.left) | (rows.by >= rows.right)
         known = ~np.isnan(rows.by) & rows.selected
         # the ends of the bracket are bounds: a root that seems to be behind one is close to it
@@ -332,9 +335,10 @@ class Solver:
             near, order = newton / (1 - correction), 3
             far = ~((np.abs(near) * sums.rate() < 0.5) & (np.abs(correction) < 0.5))
         if self.law.decay == "hyperbola":  # a crowd ahead makes a smooth slope, no single steps
-            ahead = np.where(residual > 0, sums.upper.pdf, sums.lower.pdf)
-            crowded = far & (ahead > np.where(np.abs(residual) > 1, 0.05, 0.5))
-            near, far = np.where(crowded, newton, near), far & ~crowded
+            crowded = far & (_ahead(sums, rows.k) < _CROWD) & (pdf > 0.05)
+            secant = residual / (rows.residual - residual) * rows.by / rows.tau
+            smooth = np.where(secant * residual > 0, secant, newton)
+            near, far = np.where(crowded, smooth, near), far & ~crowded
         return np.where(far, self._far_step(sums, rows, newton), near) if far.any() else near, order
 
     def _far_step(self, sums: Sums, rows: Rows, newton: Array) -> Array:
@@ -436,9 +440,16 @@ class Solver:
         rows.left_excess = np.full(len(rows), math.inf)
         rows.right_excess = -rows.left_excess
         rows.by = np.zeros(len(rows))
+        rows.residual = np.full(len(rows), math.nan)
         rows.previous = rows.older = np.full(len(rows), math.inf)
         rows.width = rows.right - rows.left
         rows.selected = np.ones(len(rows), dtype=bool)
+
+
+def _ahead(sums: Sums, k: Array) -> Array:
+    """The distance of the first score that b would meet on its way to the root."""
+    assert sums.lower.nearest is not None and sums.upper.nearest is not None
+    return np.where(sums.residual(k) > 0, sums.upper.nearest, sums.lower.nearest)
 
 
 def _classify(rows: Rows) -> None:

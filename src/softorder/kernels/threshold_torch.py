@@ -15,10 +15,12 @@ def solve(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
 ) -> tuple[Tensor, Tensor, Tensor]:
     """centre, rest and the number of passes."""
-    shape, n = scores.shape[:-1], scores.shape[-1]
-    k, temperature = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
-    centre, rest, sweeps = Solver(scores.reshape(-1, n), k, temperature, density.anchored).solve()
-    return tuple(torch.from_numpy(v).to(scores.device).view(shape) for v in (centre, rest, sweeps))
+    shape = scores.shape[:-1]
+    ks, temperatures = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
+    rows = scores.reshape(len(ks), scores.shape[-1])
+    found = Solver(rows, ks, temperatures, density.anchored).solve()
+    centre, rest, sweeps = (torch.from_numpy(v).to(scores.device).view(shape) for v in found)
+    return centre, rest, sweeps
 
 
 def forward(

@@ -7,6 +7,7 @@ first and second derivatives, forward mode, vmap and compile follow from plain t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -101,7 +102,7 @@ def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor) -> Tensor:
     top = torch.where(top.isfinite(), top, 0.0)
     tail = torch.exp(law.log_tail(torch.where(below, -u, u)) - top)
     residual = torch.where(live, torch.where(below, tail, -tail), 0.0).sum(-1, keepdim=True)
-    reach = -0.9 * torch.log(torch.tensor(torch.finfo(u.dtype).max))
+    reach = -0.9 * math.log(torch.finfo(u.dtype).max)
     k_scale = torch.where(top > reach, torch.exp(-top), 0.0)
     total = torch.exp(log_pdf - top).sum(-1, keepdim=True)
     flat = total == 0

@@ -97,6 +97,8 @@ def _apply(
     _check.mask(mask, scores)
     compute = getattr(method_of(operator, method), operator)
     rows = _axis.rows(scores, dim, largest, mask)
+    if rows.shape[-1] == 0:
+        return scores.clone()
     result = compute(rows, _axis.per_row(k), _axis.per_row(temperature))
     return _axis.back(result, scores, dim)
 
