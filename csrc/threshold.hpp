@@ -110,7 +110,8 @@ template <class F, class T> bool settled(const Sums& s, double k, double move, s
 // Exactly k scores above b, none of them near, and tails too small to be told from 0: any b in the
 // gap fits the sum.
 template <class F> bool in_gap(const Sums& s, double k) {
-  if (F::kTail == Tail::none) return s.above == k && s.lower == 0 && s.upper == 0;
+  // for a uniform density: nobody is in the linear part, or only by a rounding error
+  if (F::kTail == Tail::none) return s.above == k && s.lower + s.upper < 1e-15;
   return s.above == k && (s.lower_pdf == 0 || s.upper_pdf == 0) && s.lower + s.upper < 0.25;
 }
 
@@ -175,7 +176,7 @@ template <class F, class T> class Solver {
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - at.share));
     outer_ = (0.4 + 0.6 * std::abs(at.bell)) * deviation;
     const double noise = deviation * std::sqrt(at.moment_noise / count + at.rank_noise / valid_);
-    guard_ = 3 * noise + 0.1 * deviation * temperature_ / (deviation + temperature_);
+    guard_ = 3 * noise + 0.1 * deviation * (temperature_ / (deviation + temperature_));
   }
 
 
@@ -183,9 +184,9 @@ template <class F, class T> class Solver {
   // add like independent errors, but far out in an exponential tail of F the row only adds its
   // cumulant deviation²/2τ.
   double distance(double deviation, const Quantiles& at) const {
-    const double own = std::abs(at.own) * temperature_, cumulant = deviation * deviation / temperature_;
-    const double bell = deviation * at.bell;
-    double size = std::sqrt(bell * bell + own * own);
+    const double own = std::abs(at.own) * temperature_;
+    const double cumulant = deviation * (deviation / temperature_);
+    double size = std::hypot(deviation * at.bell, own);
     if (F::kTail == Tail::exponential && own > 0.5 * cumulant + deviation) size = own + 0.5 * cumulant;
     return at.bell < 0 ? -size : size;
   }
@@ -508,19 +509,19 @@ template <class F, class T> class Solver {
 
   // ---- exactly k scores above b, and tails that underflow: balance them by their logarithms
   bool balance_gap() {
-    if (F::kTail == Tail::none) return true;  // any b inside the gap is a root
     if (!classified_) classify();
     if (!has_root()) return false;
     double low = -kInfinity, high = kInfinity;
     const Threshold<T> b = b_.template split<T>();
     for (std::size_t i = 0; i < n_; ++i) {
       const T z = (x_[i] - b.centre) - b.rest;
-      if (z < 0) low = std::max<double>(low, x_[i]);
+      if (z < F::kMiddle * T(temperature_)) low = std::max<double>(low, x_[i]);
       else high = std::min<double>(high, x_[i]);
     }
     touched_ += double(n_);
     const double gap = high - low;
-    double at = 0.5 * gap;  // distance above `low`
+    double at = 0.5 * (gap - 2 * F::kMiddle * temperature_);  // distance above `low`
+    if (F::kTail == Tail::none) return b_ = {low, 0}, b_.add(at), true;  // any b in the gap is a root
     for (int turn = 0; turn < 8; ++turn) {
       const auto [log_lower, lower_rate] = log_sum(low, at, -1);
       const auto [log_upper, upper_rate] = log_sum(high, gap - at, 1);

@@ -38,7 +38,9 @@ def scores(scores: Tensor, dim: int) -> None:
         raise TypeError(f"scores must be a tensor, but got {type(scores).__name__}")
     if scores.dtype not in _FLOATING:
         allowed = ", ".join(map(_name, _FLOATING))
-        raise TypeError(f"scores must have one of the dtypes {allowed}, but got {_name(scores.dtype)}")
+        raise TypeError(
+            f"scores must have one of the dtypes {allowed}, but got {_name(scores.dtype)}"
+        )
     axes = scores.dim()
     if axes == 0:
         raise ValueError("scores must have at least one axis, but got a tensor of shape ()")

@@ -24,7 +24,8 @@ def only_scores_over_temperature_count(op, problem):
 
 
 def works_at_huge_and_tiny_scales(op, problem):
-    for factor in (2.0**-990, 2.0**990):
+    # not further: differences of scores must not become denormal
+    for factor in (2.0**-900, 2.0**900):
         scaled = op(problem.scores * factor, problem.k, temperature=problem.temperature * factor)
         assert_close(scaled, problem.solve(op))
 

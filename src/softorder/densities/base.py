@@ -55,11 +55,11 @@ class Density(ABC):
 
     def log_tail(self, a: Tensor) -> Tensor:
         """log F(-a) for a >= 0."""
-        return torch.log(self.tail(a))
+        return _log(self.tail(a))
 
     def log_pdf(self, u: Tensor) -> Tensor:
         """log f(u)."""
-        return torch.log(self.pdf(u))
+        return _log(self.pdf(u))
 
     def log_cdf(self, u: Tensor) -> Tensor:
         """log F(u), never by the logarithm of a rounded F: see log_tail."""
@@ -139,6 +139,12 @@ class UserDensity(Density):
 
     def __repr__(self) -> str:
         return repr(self.law)
+
+
+def _log(p: Tensor) -> Tensor:
+    """log p, with a derivative of 0 instead of inf where p is 0."""
+    positive = p > 0
+    return torch.where(positive, torch.log(torch.where(positive, p, 1.0)), -math.inf)
 
 
 def _squarable(u: Tensor) -> Tensor:

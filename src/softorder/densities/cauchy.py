@@ -40,7 +40,9 @@ class Cauchy(TailDensity):
         tail = a.reciprocal().atan_().mul_(1 / math.pi)
         inverse = (a * a).add_(1).reciprocal_()
         pdf = inverse * (1 / math.pi)
-        drop = a.clamp_(max=0.25 * math.sqrt(torch.finfo(u.dtype).max)).mul_(inverse).mul_(pdf).mul_(2)
+        drop = (
+            a.clamp_(max=0.25 * math.sqrt(torch.finfo(u.dtype).max)).mul_(inverse).mul_(pdf).mul_(2)
+        )
         return side, tail, pdf, drop
 
     def log_tail(self, a: Tensor) -> Tensor:

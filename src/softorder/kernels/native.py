@@ -79,12 +79,12 @@ def _decide(kind: str) -> bool:
         return True
     if kind == "native":
         raise RuntimeError(
-            "native kernels were asked for, but this installation of softorder has none: install it "
-            "with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch"
+            "native kernels were asked for, but this installation of softorder has none: install "
+            "it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch"
         )
     warnings.warn(
-        "softorder was installed without its compiled kernels and uses plain torch, which is slower. "
-        "Reinstall it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch to agree.",
+        "softorder was installed without its compiled kernels and uses plain torch, which is "
+        "slower. Reinstall it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch to agree.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -166,7 +166,12 @@ def topk_forward(
 
 
 def topk_backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of scores, and of k and temperature per row."""
     calls["topk_backward"] += 1

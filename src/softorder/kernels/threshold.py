@@ -20,6 +20,7 @@ They are not differentiable: methods/threshold.py is.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
@@ -27,7 +28,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from softorder.densities import BUILT_IN, Density
+from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import native, threshold_torch
 
 
@@ -43,6 +44,8 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
     """The threshold of every row, by whichever kernel serves the device."""
     if isinstance(density, str):
         density = BUILT_IN[density]
+    elif density not in _NUMBERED and not isinstance(density, UserDensity):
+        density = UserDensity(density)
     inputs = (v.detach() for v in (scores, k, temperature))
     return Threshold(*torch.ops.softorder.threshold(*inputs, number_of(density)))
 
@@ -50,20 +53,34 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
 # ---- operators take no objects: a density travels as a number -----------------------------------
 
 _NUMBERED = tuple(BUILT_IN.values())
+_NUMBER = {density.name: number for number, density in enumerate(_NUMBERED)}
 _users: WeakValueDictionary[int, Density] = WeakValueDictionary()
+_traced: dict[int, Density] = {}  # kept alive for the graphs that name them
 
 
 def number_of(density: Density) -> int:
-    """The number by which the operators know a density; valid while the density lives."""
-    for number, known in enumerate(_NUMBERED):
-        if known is density:
-            return number
+    """The number by which the operators know a density."""
+    if not isinstance(density, UserDensity):
+        return _NUMBER[density.name]
+    if torch.compiler.is_compiling():
+        return _keep(id(density.law))
     _users[id(density)] = density
     return id(density)
 
 
+@torch.compiler.assume_constant_result
+def _keep(address: int) -> int:
+    # Runs while torch.compile traces, which can hand over the address of an object but not the
+    # object. Whoever is being traced holds it.
+    law = ctypes.cast(address, ctypes.py_object).value
+    _traced[address] = UserDensity(law)
+    return address
+
+
 def _density(number: int) -> Density:
-    return _NUMBERED[number] if number < len(_NUMBERED) else _users[number]
+    if number < len(_NUMBERED):
+        return _NUMBERED[number]
+    return _users.get(number) or _traced[number]
 
 
 # ---- the operators ------------------------------------------------------------------------------
@@ -106,15 +123,23 @@ def _forward_cpu(
 
 
 def _backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return threshold_torch.backward(
-        upstream, scores, temperature, centre, rest, _density(density)
-    )
+    return threshold_torch.backward(upstream, scores, temperature, centre, rest, _density(density))
 
 
 def _backward_cpu(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not _native(density):
         return _backward(upstream, scores, temperature, centre, rest, density)
@@ -171,7 +196,12 @@ def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Ten
 
 @torch.library.register_fake("softorder::soft_topk_backward", lib=_library)
 def _(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, centre: Tensor, rest: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
 ) -> tuple[Tensor, ...]:
     wide = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
     return scores.new_empty(scores.shape), wide, wide.clone()
@@ -182,7 +212,9 @@ def _(
     info: object, in_dims: tuple, scores: Tensor, k: Tensor, temperature: Tensor, density: int
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     axes = scores.dim() - 1 - (in_dims[0] is not None)
-    k, temperature = (_in_front(v, d, axes) for v, d in zip((k, temperature), in_dims[1:], strict=False))
+    k, temperature = (
+        _in_front(v, d, axes) for v, d in zip((k, temperature), in_dims[1:], strict=False)
+    )
     scores = _in_front(scores, in_dims[0], axes + 1)
     batch = torch.broadcast_shapes(*(v.shape[:1] for v in (scores, k, temperature)))
     scores = scores.expand(*batch, *scores.shape[1:])

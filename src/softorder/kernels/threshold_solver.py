@@ -104,8 +104,19 @@ class Rows:
         zeros, infinite = np.zeros(count), np.full(count, math.inf)
         no = np.zeros(count, dtype=bool)
         start = [zeros.copy(), zeros.copy(), -infinite, infinite.copy(), infinite.copy(), -infinite]
-        later = [zeros.copy(), zeros * math.nan, infinite, infinite.copy(), infinite.copy(), np.full(count, float(n)), zeros.copy(), no, no.copy()]
-        return Rows(x, np.arange(count), k, tau, *start, *later, zeros)
+        later = [
+            zeros.copy(),
+            zeros * math.nan,
+            infinite,
+            infinite.copy(),
+            infinite.copy(),
+            np.full(count, float(n)),
+            zeros.copy(),
+            no,
+            no.copy(),
+        ]
+        columns = [np.arange(count), k, tau, *start, *later, zeros]
+        return Rows(x, *columns)
 
     def __len__(self) -> int:
         return len(self.k)
@@ -230,7 +241,7 @@ class Solver:
         return rows
 
     def _start_from_moments(self, rows: Rows) -> Rows:
-        """The smoothed row as a sum of two variables, a bell and F, whose quantiles add like errors;
+        """The smoothed row as a sum of two variables, bell and F, whose quantiles add like errors;
         but far out in an exponential tail of F the bell only adds its cumulant."""
         mean, deviation = _moments(rows.x, np.full(len(rows), self.n), finite=True)
         rows.sweeps += 1
@@ -448,7 +459,8 @@ class Solver:
 
 def _ahead(sums: Sums, k: Array) -> Array:
     """The distance of the first score that b would meet on its way to the root."""
-    assert sums.lower.nearest is not None and sums.upper.nearest is not None
+    assert sums.lower.nearest is not None
+    assert sums.upper.nearest is not None
     return np.where(sums.residual(k) > 0, sums.upper.nearest, sums.lower.nearest)
 
 
@@ -474,7 +486,10 @@ def _moments(x: Tensor, count: Array, finite: bool) -> tuple[Array, Array]:
 def _narrow(rows: Rows, excess: Array) -> None:
     """The sum decreases in b: the sign of the excess tells on which side of b the root is."""
     up, down = (excess >= 0) & (rows.left <= 0), (excess <= 0) & (rows.right >= 0)
-    rows.left, rows.left_excess = np.where(up, 0.0, rows.left), np.where(up, excess, rows.left_excess)
+    rows.left, rows.left_excess = (
+        np.where(up, 0.0, rows.left),
+        np.where(up, excess, rows.left_excess),
+    )
     rows.right = np.where(down, 0.0, rows.right)
     rows.right_excess = np.where(down, excess, rows.right_excess)
 
@@ -543,7 +558,8 @@ class Model(NamedTuple):
         tail, pdf, drop, nearest = side
         weight = np.ones_like(tail)
         if nearest is not None:
-            own = np.array([v.numpy() for v in law.sides(torch.from_numpy(nearest.copy()))[1:]])
+            there = law.sides(torch.from_numpy(nearest.copy()))[1:]
+            own = np.array([v.numpy() for v in there if v is not None])
             sums = np.array(side[:3])
             # ties count together: they show in Σ -f', which falls fastest with distance
             ties = sums[2] / own[2]
@@ -552,10 +568,9 @@ class Model(NamedTuple):
         rate = np.where(tail > 0, pdf / tail, 0)
         if drop is None:
             return Model(tail, rate, np.zeros_like(rate), nearest, weight)
-        if law.decay == "none":  # `drop` is Σ F²: are all at one place, or spread to the end?
-            bend = 1.5 * (drop / tail * rate - 1) - 1
-        else:
-            bend = drop / pdf / rate - 1
+        # without a tail, `drop` is Σ F²: are all at one place, or spread to the end?
+        none = law.decay == "none"
+        bend = 1.5 * (drop / tail * rate - 1) - 1 if none else drop / pdf / rate - 1
         return Model(tail, rate, np.clip(np.nan_to_num(bend), -1, 9), nearest, weight)
 
     def at(self, t: Array) -> tuple[Array, Array]:

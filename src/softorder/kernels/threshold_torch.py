@@ -71,9 +71,7 @@ def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     return (1 / temperature).clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
 
 
-def vjp(
-    upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of scores, and of k and temperature per row, in differentiable torch.
 
     With d = f(u)/τ, scale = 1/τ, q = d/Σd and upstream v: ∂L/∂x = d ⊙ (v - <q,v>), ∂L/∂k = <q,v>,

@@ -17,7 +17,7 @@ class SoftTopK(nn.Module):
     >>> import torch, softorder as so
     >>> layer = so.nn.SoftTopK(2, temperature=0.5, learnable_temperature=True)
     >>> layer
-    SoftTopK(k=2, method='laplace', temperature=0.5, dim=-1, largest=True, learnable_temperature=True)
+    SoftTopK(k=2, method='laplace', temperature=0.5, ...)
     >>> layer(torch.tensor([3.0, 1.0, 2.0])).sum()
     tensor(2., grad_fn=<SumBackward0>)
     """
