@@ -1,4 +1,4 @@
-"""Even densities, one file each: a soft top-k is p = F((scores - b)/temperature) for one of them."""
+"""Even densities, one file each: a soft top-k is p = F((scores - b)/temperature) for one."""
 
 from softorder.densities.base import Density, UserDensity
 from softorder.densities.cauchy import Cauchy

@@ -11,7 +11,6 @@ import os
 import struct
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -24,7 +23,7 @@ from torch import Tensor
 KINDS = ("torch", "native")
 
 #: How often each compiled kernel ran, for tests that must know.
-calls: Counter[str] = Counter()
+calls = {"topk_forward": 0, "topk_backward": 0}
 
 
 def library_path() -> Path | None:
@@ -84,7 +83,8 @@ def _decide(kind: str) -> bool:
         )
     warnings.warn(
         "softorder was installed without its compiled kernels and uses plain torch, which is "
-        "slower. Reinstall it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch to agree.",
+        "slower. Reinstall it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch "
+        "to agree.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -132,28 +132,34 @@ def _library() -> _Library:
 
 
 def topk_forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int, *, want_p: bool, want_sweeps: bool
-) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:
-    """p, centre, rest and the number of passes, of the last axis of float32 or float64 scores."""
+    scores: Tensor,
+    k: Tensor,
+    temperature: Tensor,
+    density: int,
+    *,
+    p: Tensor | None = None,
+    sweeps: Tensor | None = None,
+) -> Tensor:
+    """Thresholds of the last axis, centres and rests stacked; fills p and sweeps if given."""
     calls["topk_forward"] += 1
     shape = scores.shape[:-1]
-    x, n = scores.contiguous(), scores.shape[-1]
+    x = scores.contiguous()
+    b = x.new_empty((2, *shape))
+    centre = b.data_ptr()
     k, k_stride = _dense(k, shape)
     temperature, temperature_stride = _dense(temperature, shape)
-    p = torch.empty_like(x) if want_p else None
-    centre, rest = x.new_empty(shape), x.new_empty(shape)
-    sweeps = x.new_empty(shape, dtype=torch.int32) if want_sweeps else None
+    rows = b.numel() // 2
     failed = _library().topk_forward(
         _FORWARD.pack(
             x.data_ptr(),
             k.data_ptr(),
             temperature.data_ptr(),
             0 if p is None else p.data_ptr(),
-            centre.data_ptr(),
-            rest.data_ptr(),
+            centre,
+            centre + rows * b.element_size(),
             0 if sweeps is None else sweeps.data_ptr(),
-            centre.numel(),
-            n,
+            rows,
+            x.shape[-1],
             k_stride,
             temperature_stride,
             density,
@@ -162,37 +168,32 @@ def topk_forward(
         )
     )
     assert not failed
-    return p, centre, rest, sweeps
+    return b
 
 
 def topk_backward(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row."""
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked."""
     calls["topk_backward"] += 1
     shape = scores.shape[:-1]
-    x, v, n = scores.contiguous(), upstream.contiguous(), scores.shape[-1]
-    temperature, stride = _dense(temperature, shape)
+    x, v = scores.contiguous(), upstream.contiguous()
     grad_scores = torch.empty_like(x)
-    grad_k = torch.empty(shape, dtype=torch.float64)
-    grad_temperature = torch.empty(shape, dtype=torch.float64)
+    grads = x.new_empty((2, *shape), dtype=torch.float64)
+    temperature, stride = _dense(temperature, shape)
+    rows, centre, grad_k = grads.numel() // 2, b.data_ptr(), grads.data_ptr()
     failed = _library().topk_backward(
         _BACKWARD.pack(
             x.data_ptr(),
             v.data_ptr(),
             temperature.data_ptr(),
-            centre.data_ptr(),
-            rest.data_ptr(),
+            centre,
+            centre + rows * x.element_size(),
             grad_scores.data_ptr(),
-            grad_k.data_ptr(),
-            grad_temperature.data_ptr(),
-            centre.numel(),
-            n,
+            grad_k,
+            grad_k + rows * 8,
+            rows,
+            x.shape[-1],
             stride,
             density,
             x.dtype is torch.float64,
@@ -200,7 +201,7 @@ def topk_backward(
         )
     )
     assert not failed
-    return grad_scores, grad_k, grad_temperature
+    return grad_scores, grads
 
 
 def _dense(value: Tensor, shape: torch.Size) -> tuple[Tensor, int]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.densities import BUILT_IN, Density
+from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
 from softorder.kernels.threshold_torch import exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
@@ -39,23 +39,22 @@ class ThresholdMethod(Method):
         self.paper = paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        number = threshold.number_of(self.density)
-        if number < len(BUILT_IN) and _check.eager():
-            return _fused(scores, k, temperature, number)
-        return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
+        # A user's density may have parameters of its own, which only the formula would see.
+        if isinstance(self.density, UserDensity) or not _check.eager():
+            return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
+        return _fused(scores, k, temperature, threshold.number_of(self.density))
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
 
     def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
         b = threshold.solve(scores, k, temperature, self.density)
-        return differentiable_distance(
-            self.density, scores, k, temperature, b.centre, b.rest, log=log
-        )
+        law = self.density.anchored
+        return differentiable_distance(law, scores, k, temperature, b.centre, b.rest, log=log)
 
 
 def differentiable_distance(
-    density: Density,
+    law: Density,
     scores: Tensor,
     k: Tensor,
     temperature: Tensor,
@@ -67,12 +66,11 @@ def differentiable_distance(
 
     For p, an element is `live` where f(u) > 0; for log p, where u is finite.
     """
-    law = density.anchored
     centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
     scale = inverse(temperature, scores.dtype)
     constant = exact_distance(scores.detach(), centre, rest, scale.detach())
     live = centre.isfinite() & (constant.isfinite() if log else law.pdf(constant) > 0)
-    # The inner where keeps infinities out of the quotient, the outer one keeps them in u.
+    # The inner where keeps infinities out of the product, the outer one keeps them in u.
     z = torch.where(live, (scores - centre) - rest, 0.0)
     u = torch.where(live, z * scale, constant)
     step = _log_step if log and law.logarithmic else _step
@@ -128,7 +126,7 @@ def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tens
         if temperature.requires_grad:
             temperature = temperature.expand(rows)
         return _SoftTopK.apply(scores, k, temperature, density)
-    return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)[0]
+    return threshold.forward(scores, k, temperature, density)[0]
 
 
 class _SoftTopK(torch.autograd.Function):
@@ -136,25 +134,24 @@ class _SoftTopK(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
-        p, centre, rest = torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
-        ctx.save_for_backward(scores, k, temperature, centre, rest)
+        p, b = threshold.forward(scores, k, temperature, density)
+        ctx.save_for_backward(scores, k, temperature, b)
         ctx.density = density
         return p
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, k, temperature, centre, rest = ctx.saved_tensors
+        scores, k, temperature, b = ctx.saved_tensors
+        _, needs_k, needs_temperature, _ = ctx.needs_input_grad
         if torch.is_grad_enabled() or not _check.eager():
-            density = tuple(BUILT_IN.values())[ctx.density]
-            u = differentiable_distance(density, scores, k, temperature, centre, rest, log=False)
-            pdf = torch.where(centre.isfinite().unsqueeze(-1), density.anchored.pdf(u), 0.0)
-            gradients = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+            law = threshold.density_of(ctx.density).anchored
+            u = differentiable_distance(law, scores, k, temperature, b[0], b[1], log=False)
+            pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
+            by_scores, by_rest = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
         else:
-            gradients = torch.ops.softorder.soft_topk_backward(
-                upstream, scores, temperature, centre, rest, ctx.density
-            )
-        needed = zip(gradients, ctx.needs_input_grad, strict=False)
-        return *(gradient if wanted else None for gradient, wanted in needed), None
+            by_scores, by_rest = threshold.backward(upstream, scores, temperature, b, ctx.density)
+        by_k = by_rest[0] if needs_k else None
+        return by_scores, by_k, by_rest[1] if needs_temperature else None, None
 
 
 _SMOOTH = "smooth"
