@@ -104,9 +104,7 @@ def _threshold_cpu(
     return native.topk_forward(scores, k, temperature, density, sweeps=sweeps), sweeps
 
 
-def _forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
+def _forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
     return threshold_torch.forward(scores, k, temperature, density_of(density))
 
 
@@ -168,9 +166,7 @@ _define(
 )
 
 
-def forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
+def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
     """p and its threshold, for eager mode.
 
     On a CPU this is what the dispatcher would call: going through it costs ten microseconds.

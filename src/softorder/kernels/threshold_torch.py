@@ -16,10 +16,10 @@ def solve(
 ) -> tuple[Tensor, Tensor]:
     """Centres and rests, stacked, and the number of passes."""
     shape = scores.shape[:-1]
-    k, temperature = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
-    rows = scores.reshape(len(k), scores.shape[-1])
-    b, sweeps = Solver(rows, k, temperature, density.anchored).solve()
-    b, sweeps = (torch.from_numpy(v).to(scores.device) for v in (b, sweeps))
+    counts, taus = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
+    rows = scores.reshape(len(counts), scores.shape[-1])
+    answers = Solver(rows, counts, taus, density.anchored).solve()
+    b, sweeps = (torch.from_numpy(v).to(scores.device) for v in answers)
     return b.view(2, *shape), sweeps.view(shape)
 
 
@@ -65,8 +65,8 @@ def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     return (1 / temperature).clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
 
 
-def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row, in differentiable torch.
+def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked; differentiable.
 
     With d = f(u)/τ, scale = 1/τ, q = d/Σd and upstream v: ∂L/∂x = d ⊙ (v - <q,v>), ∂L/∂k = <q,v>,
     ∂L/∂τ = -Σ v d (u - <q,u>). All are 0 where Σd underflows.

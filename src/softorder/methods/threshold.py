@@ -16,7 +16,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
-from softorder.kernels.threshold_torch import exact_distance, inverse, vjp
+from softorder.kernels.threshold_torch import distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
 
 
@@ -32,7 +32,7 @@ class ThresholdMethod(Method):
     operators = ("soft_topk", "log_soft_topk")
     cost = "O(n)"
 
-    def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
+    def __init__(self, density: Density, smoothness: str = "?", paper: str = "yours") -> None:
         self.density = density
         self.name = density.name
         self.smoothness = smoothness
@@ -50,7 +50,13 @@ class ThresholdMethod(Method):
     def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
         b = threshold.solve(scores, k, temperature, self.density)
         law = self.density.anchored
+        if _check.eager() and not self._learns(scores, k, temperature):
+            return distance(scores, torch.stack([b.centre, b.rest]), temperature)
         return differentiable_distance(law, scores, k, temperature, b.centre, b.rest, log=log)
+
+    def _learns(self, *inputs: Tensor) -> bool:
+        known = not isinstance(self.density, UserDensity)
+        return torch.is_grad_enabled() and not (known and not any(v.requires_grad for v in inputs))
 
 
 def differentiable_distance(
@@ -143,7 +149,7 @@ class _SoftTopK(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, k, temperature, b = ctx.saved_tensors
         _, needs_k, needs_temperature, _ = ctx.needs_input_grad
-        if torch.is_grad_enabled() or not _check.eager():
+        if torch.is_grad_enabled() or not _check.eager() or _check.is_batched(upstream):
             law = threshold.density_of(ctx.density).anchored
             u = differentiable_distance(law, scores, k, temperature, b[0], b[1], log=False)
             pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
@@ -154,25 +160,29 @@ class _SoftTopK(torch.autograd.Function):
         return by_scores, by_k, by_rest[1] if needs_temperature else None, None
 
 
-_SMOOTH = "smooth"
+# ---- the methods --------------------------------------------------------------------------------
+
+_LAPSUM = "LapSum (Struski et al. 2025)"
+
 register(
-    ThresholdMethod(BUILT_IN["laplace"], "once, kink in f at b", "LapSum (Struski et al. 2025)"),
-    aliases=("lapsum", "lap-top-k", "lap_topk"),
+    ThresholdMethod(BUILT_IN["laplace"], "C¹", _LAPSUM),
+    aliases=("lapsum", "lap-top-k", "laplacian"),
 )
 register(
-    ThresholdMethod(
-        BUILT_IN["logistic"], _SMOOTH, "k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
-    ),
+    ThresholdMethod(BUILT_IN["logistic"], "C∞", "SOFT (Xie et al. 2020, τ = ε/2); k-hot sigmoid"),
     aliases=("sigmoid", "khot", "k-hot", "soft", "sinkhorn", "entropic"),
 )
 register(
-    ThresholdMethod(BUILT_IN["normal"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"),
+    ThresholdMethod(BUILT_IN["normal"], "C∞", f"{_LAPSUM}, §3"),
     aliases=("gaussian", "gauss", "probit", "erf"),
 )
-register(ThresholdMethod(BUILT_IN["cauchy"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"))
+register(
+    ThresholdMethod(BUILT_IN["cauchy"], "C∞", f"{_LAPSUM}, §3"),
+    aliases=("lorentz", "arctan"),
+)
 register(
     ThresholdMethod(
-        BUILT_IN["uniform"], "piecewise linear, exact 0 and 1", "projection onto the capped simplex"
+        BUILT_IN["uniform"], "C⁰, exact 0 and 1", "Euclidean projection onto the capped simplex"
     ),
     aliases=("sparse", "sparsemax", "euclidean", "projection"),
 )
