@@ -32,11 +32,6 @@ def eager() -> bool:
     )
 
 
-def is_batched(value: Tensor) -> bool:
-    """Whether autograd runs a batch of backward passes at once (is_grads_batched=True)."""
-    return torch._C._functorch.is_legacy_batchedtensor(value)
-
-
 def scores(scores: Tensor, dim: int) -> None:
     """`scores` is a floating-point tensor with at least one axis, and `dim` is one of them."""
     if not isinstance(scores, Tensor):

@@ -133,34 +133,28 @@ def _library() -> _Library:
 
 
 def topk_forward(
-    scores: Tensor,
-    k: Tensor,
-    temperature: Tensor,
-    density: int,
-    *,
-    p: Tensor | None = None,
-    sweeps: Tensor | None = None,
-) -> Tensor:
-    """Thresholds of the last axis, centres and rests stacked; fills p and sweeps if given."""
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int, *, want_p: bool, want_sweeps: bool
+) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:
+    """p, centre, rest and the number of passes, of the last axis of float32 or float64 scores."""
     calls["topk_forward"] += 1
     shape = scores.shape[:-1]
-    x = scores.contiguous()
-    b = x.new_empty((2, *shape))
-    centre = b.data_ptr()
+    x, n = scores.contiguous(), scores.shape[-1]
     k, k_stride = _dense(k, shape)
     temperature, temperature_stride = _dense(temperature, shape)
-    rows = b.numel() // 2
+    p = torch.empty_like(x) if want_p else None
+    centre, rest = x.new_empty(shape), x.new_empty(shape)
+    sweeps = x.new_empty(shape, dtype=torch.int32) if want_sweeps else None
     failed = _library().topk_forward(
         _FORWARD.pack(
             x.data_ptr(),
             k.data_ptr(),
             temperature.data_ptr(),
             0 if p is None else p.data_ptr(),
-            centre,
-            centre + rows * b.element_size(),
+            centre.data_ptr(),
+            rest.data_ptr(),
             0 if sweeps is None else sweeps.data_ptr(),
-            rows,
-            x.shape[-1],
+            centre.numel(),
+            n,
             k_stride,
             temperature_stride,
             density,
@@ -169,32 +163,37 @@ def topk_forward(
         )
     )
     assert not failed
-    return b
+    return p, centre, rest, sweeps
 
 
 def topk_backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k and of temperature, stacked."""
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of scores, and of k and temperature per row."""
     calls["topk_backward"] += 1
     shape = scores.shape[:-1]
-    x, v = scores.contiguous(), upstream.contiguous()
-    grad_scores = torch.empty_like(x)
-    grads = x.new_empty((2, *shape), dtype=torch.float64)
+    x, v, n = scores.contiguous(), upstream.contiguous(), scores.shape[-1]
     temperature, stride = _dense(temperature, shape)
-    rows, centre, grad_k = grads.numel() // 2, b.data_ptr(), grads.data_ptr()
+    grad_scores = torch.empty_like(x)
+    grad_k = torch.empty(shape, dtype=torch.float64)
+    grad_temperature = torch.empty(shape, dtype=torch.float64)
     failed = _library().topk_backward(
         _BACKWARD.pack(
             x.data_ptr(),
             v.data_ptr(),
             temperature.data_ptr(),
-            centre,
-            centre + rows * x.element_size(),
+            centre.data_ptr(),
+            rest.data_ptr(),
             grad_scores.data_ptr(),
-            grad_k,
-            grad_k + rows * 8,
-            rows,
-            x.shape[-1],
+            grad_k.data_ptr(),
+            grad_temperature.data_ptr(),
+            centre.numel(),
+            n,
             stride,
             density,
             x.dtype is torch.float64,
@@ -202,7 +201,7 @@ def topk_backward(
         )
     )
     assert not failed
-    return grad_scores, grads
+    return grad_scores, grad_k, grad_temperature
 
 
 def _dense(value: Tensor, shape: torch.Size) -> tuple[Tensor, int]:

@@ -3,8 +3,7 @@
 Contract. `scores` is float32 or float64, with any number of leading axes, the rows; `k` and
 `temperature` are float64 and broadcast over the rows. The threshold comes as an unevaluated sum
 b = centre + rest in the dtype of the scores, so that scores - centre is exact near b: a row near
-10^6 with τ = 10^-6 needs it. The operators stack the two, (2, rows). Rows whose threshold is not
-a finite number:
+10^6 with τ = 10^-6 needs it. Rows whose threshold is not a finite number:
 
     k <= 0                           centre = +inf, rest = +inf       every p is 0
     k >= number of scores > -inf     centre = -inf, rest = 0          these p are 1
@@ -48,8 +47,7 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
     elif density not in _NUMBERED and not isinstance(density, UserDensity):
         density = UserDensity(density)
     inputs = (v.detach() for v in (scores, k, temperature))
-    b, sweeps = torch.ops.softorder.threshold(*inputs, number_of(density))
-    return Threshold(b[0], b[1], sweeps)
+    return Threshold(*torch.ops.softorder.threshold(*inputs, number_of(density)))
 
 
 # ---- operators take no objects: a density travels as a number -----------------------------------
@@ -79,63 +77,78 @@ def _keep(address: int) -> int:
     return address
 
 
-def density_of(number: int) -> Density:
-    """The density with that number."""
+def _density(number: int) -> Density:
     if number < len(_NUMBERED):
         return _NUMBERED[number]
     return _users.get(number) or _traced[number]
 
 
-# ---- kernels for any device, and for CPUs -------------------------------------------------------
+# ---- the operators ------------------------------------------------------------------------------
 
 
 def _threshold(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    return threshold_torch.solve(scores, k, temperature, density_of(density))
+) -> tuple[Tensor, Tensor, Tensor]:
+    return threshold_torch.solve(scores, k, temperature, _density(density))
 
 
 def _threshold_cpu(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     if not _native(density):
         return _threshold(scores, k, temperature, density)
-    sweeps = scores.new_empty(scores.shape[:-1], dtype=torch.int32)
-    return native.topk_forward(scores, k, temperature, density, sweeps=sweeps), sweeps
+    _, centre, rest, sweeps = native.topk_forward(
+        scores, k, temperature, density, want_p=False, want_sweeps=True
+    )
+    assert sweeps is not None
+    return centre, rest, sweeps
 
 
-def _forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    return threshold_torch.forward(scores, k, temperature, density_of(density))
+def _forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return threshold_torch.forward(scores, k, temperature, _density(density))
 
 
 def _forward_cpu(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     if not _native(density):
         return _forward(scores, k, temperature, density)
-    p = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    return p, native.topk_forward(scores, k, temperature, density, p=p)
+    p, centre, rest, _ = native.topk_forward(
+        scores, k, temperature, density, want_p=True, want_sweeps=False
+    )
+    assert p is not None
+    return p, centre, rest
 
 
 def _backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    return threshold_torch.backward(upstream, scores, temperature, b, density_of(density))
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return threshold_torch.backward(upstream, scores, temperature, centre, rest, _density(density))
 
 
 def _backward_cpu(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
+) -> tuple[Tensor, Tensor, Tensor]:
     if not _native(density):
-        return _backward(upstream, scores, temperature, b, density)
-    return native.topk_backward(upstream, scores, temperature, b, density)
+        return _backward(upstream, scores, temperature, centre, rest, density)
+    return native.topk_backward(upstream, scores, temperature, centre, rest, density)
 
 
 def _native(density: int) -> bool:
     return density < len(_NUMBERED) and native.enabled()
 
-
-# ---- the operators ------------------------------------------------------------------------------
 
 _library = torch.library.Library("softorder", "DEF")
 
@@ -148,62 +161,50 @@ def _define(schema: str, anywhere: Callable, cpu: Callable) -> None:
 
 _define(
     "threshold(Tensor scores, Tensor k, Tensor temperature, int density)"
-    " -> (Tensor b, Tensor sweeps)",
+    " -> (Tensor centre, Tensor rest, Tensor sweeps)",
     _threshold,
     _threshold_cpu,
 )
 _define(
     "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, int density)"
-    " -> (Tensor p, Tensor b)",
+    " -> (Tensor p, Tensor centre, Tensor rest)",
     _forward,
     _forward_cpu,
 )
 _define(
-    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, int density)"
-    " -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
+    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor centre,"
+    " Tensor rest, int density) -> (Tensor grad_scores, Tensor grad_k, Tensor grad_temperature)",
     _backward,
     _backward_cpu,
 )
-
-
-def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    """p and its threshold, for eager mode.
-
-    On a CPU this is what the dispatcher would call: going through it costs ten microseconds.
-    """
-    if scores.is_cpu:
-        return _forward_cpu(scores, k, temperature, density)
-    return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
-
-
-def backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k and of temperature, stacked. For eager mode."""
-    if scores.is_cpu:
-        return _backward_cpu(upstream, scores, temperature, b, density)
-    return torch.ops.softorder.soft_topk_backward(upstream, scores, temperature, b, density)
 
 
 # ---- shapes for tracing, and vmap ---------------------------------------------------------------
 
 
 @torch.library.register_fake("softorder::threshold", lib=_library)
-def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, ...]:
     rows = scores.shape[:-1]
-    return scores.new_empty((2, *rows)), scores.new_empty(rows, dtype=torch.int32)
+    return scores.new_empty(rows), scores.new_empty(rows), scores.new_empty(rows, dtype=torch.int32)
 
 
 @torch.library.register_fake("softorder::soft_topk_forward", lib=_library)
-def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape), scores.new_empty((2, *scores.shape[:-1]))
+def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, ...]:
+    rows = scores.shape[:-1]
+    return scores.new_empty(scores.shape), scores.new_empty(rows), scores.new_empty(rows)
 
 
 @torch.library.register_fake("softorder::soft_topk_backward", lib=_library)
 def _(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape), b.new_empty(b.shape, dtype=torch.float64)
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    density: int,
+) -> tuple[Tensor, ...]:
+    wide = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
+    return scores.new_empty(scores.shape), wide, wide.clone()
 
 
 @torch.library.register_vmap("softorder::threshold", lib=_library)
@@ -217,7 +218,7 @@ def _(
     scores = _in_front(scores, in_dims[0], axes + 1)
     batch = torch.broadcast_shapes(*(v.shape[:1] for v in (scores, k, temperature)))
     scores = scores.expand(*batch, *scores.shape[1:])
-    return torch.ops.softorder.threshold(scores, k, temperature, density), (1, 0)
+    return torch.ops.softorder.threshold(scores, k, temperature, density), (0, 0, 0)
 
 
 def _in_front(value: Tensor, batch: int | None, axes: int) -> Tensor:

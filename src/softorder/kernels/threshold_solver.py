@@ -8,7 +8,6 @@ the device after every pass anyway. Nothing is sorted unless the model of the su
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -89,7 +88,6 @@ class Rows:
     left_excess: Array  # Sums.excess there
     right_excess: Array
     by: Array  # how far to move b next; NaN when there is no good idea
-    size: Array  # |by|/τ times Sums.rate
     residual: Array  # after the last pass, NaN when there was none
     previous: Array  # |excess| after the last pass, inf when it says nothing
     older: Array  # the same one pass before
@@ -151,27 +149,26 @@ class Rows:
         centre = self.high.astype(_NUMPY[self.x.dtype])
         return centre, ((self.high - centre) + self.low).astype(centre.dtype)
 
-    def columns(self, *values: Array) -> Sequence[Tensor] | list[float]:
-        """Arrays as columns beside x, in its dtype and on its device; as numbers for one row."""
-        if len(self) == 1:
-            return [float(v[0]) for v in values]
+    def columns(self, *values: Array) -> Tensor:
+        """Arrays as columns beside x, in its dtype and on its device."""
         stacked = np.array(values, dtype=_NUMPY[self.x.dtype])
-        return torch.from_numpy(stacked).to(self.x.device).unsqueeze(-1).unbind(0)
+        return torch.from_numpy(stacked).to(self.x.device).unsqueeze(-1)
 
 
 class Solver:
-    """Solves the rows of a matrix; `solve` returns centres and rests, stacked, and passes."""
+    """Solves the rows of a matrix; `solve` returns centre, rest and passes of every row."""
 
     def __init__(self, x: Tensor, k: Array, tau: Array, law: Density) -> None:
         self.law = law
         self.rows = Rows.of(x, k, tau)
         self.n = x.shape[1]
         self.short = _SHORT[x.dtype]
-        self.epsilon, self.most = torch.finfo(x.dtype).eps, torch.finfo(x.dtype).max
-        self.b = np.empty((2, len(k)), _NUMPY[x.dtype])
+        self.epsilon = torch.finfo(x.dtype).eps
+        self.centre = np.empty(len(k), _NUMPY[x.dtype])
+        self.rest = np.empty_like(self.centre)
         self.sweeps = np.zeros(len(k), np.int32)
 
-    def solve(self) -> tuple[Array, Array]:
+    def solve(self) -> tuple[Array, Array, Array]:
         with np.errstate(all="ignore"):
             rows = self._start(self.rows)
             for turn in range(_MOST_TURNS):
@@ -181,13 +178,13 @@ class Solver:
                     break
                 rows = self._improve(rows, turn)
             self._finish(rows)
-        return self.b, self.sweeps
+        return self.centre, self.rest, self.sweeps
 
     def _finish(self, rows: Rows) -> None:
         self._answer(rows, *rows.split())
 
     def _answer(self, rows: Rows, centre: Array, rest: Array) -> None:
-        self.b[:, rows.index] = centre, rest
+        self.centre[rows.index], self.rest[rows.index] = centre, rest
         self.sweeps[rows.index] = np.rint(rows.sweeps)
 
     # ---- rows whose threshold is not a finite number: the contract of kernels/threshold.py -----
@@ -230,8 +227,8 @@ class Solver:
         sample = rows.x[:, :: self.n // _SAMPLE].contiguous()
         share = sample.shape[1] / self.n
         solver = Solver(sample, rows.k * share, rows.tau, self.law)
-        b, sweeps = solver.solve()
-        rows.set_b(*b.astype(np.float64))
+        centre, rest, sweeps = solver.solve()
+        rows.set_b(centre.astype(np.float64), rest.astype(np.float64))
         rows.sweeps = sweeps * share
 
     def _start_lost(self, rows: Rows, lost: Array) -> Rows:
@@ -275,38 +272,18 @@ class Solver:
     def _improve(self, rows: Rows, turn: int) -> Rows:
         """One pass; answers the rows that are done with it and returns the others, b moved."""
         sums = self._sweep(rows)
-        step, order = self._step(sums, rows)
-        size = np.abs(step) * sums.rate()
-        settled = self._settled(sums, rows.k, size, order)
-        # Steps that shrink by themselves need no safeguards.
-        easy = settled | (size < np.minimum(0.5 * rows.size, 1))
-        rows.by, rows.size, rows.residual = step * rows.tau, size, sums.residual(rows.k)
-        if easy.all():
-            rows.move(rows.by)
-            return self._retire(rows, settled)
-        return self._advance(self._guard(rows, sums, settled), turn)
-
-    def _retire(self, rows: Rows, done: Array) -> Rows:
-        """Answers the rows that are done, and returns the others."""
-        if not done.any():
-            return rows
-        self._finish(rows.take(done))
-        return rows.take(~done)
-
-    def _guard(self, rows: Rows, sums: Sums, settled: Array) -> Rows:
-        """Answers the rows that are done; keeps the steps of the others inside their brackets.
-
-        Where a step is not to be trusted it becomes NaN.
-        """
-        gap = self._in_gap(sums, rows.k)
-        settled = settled & ~gap
         excess = sums.excess(rows.k)
         _narrow(rows, excess)
+        step, order = self._step(sums, rows)
+        rows.by = step * rows.tau
+        gap = self._in_gap(sums, rows.k)
+        settled = self._settled(sums, rows.k, step, order) & ~gap
         width = rows.right - rows.left
         # with a true bracket a model may err once
         before = np.where(rows.selected, np.maximum(rows.previous, rows.older), rows.previous)
         progress = (np.abs(excess) < 0.5 * before) | (width < 0.5 * rows.width) | np.isinf(before)
         rows.older, rows.previous, rows.width = rows.previous, np.abs(excess), width
+        rows.residual = sums.residual(rows.k)
         beyond = (rows.by <= rows.left) | (rows.by >= rows.right)
         known = ~np.isnan(rows.by) & rows.selected
         # the ends of the bracket are bounds: a root that seems to be behind one is close to it
@@ -315,11 +292,13 @@ class Solver:
         stuck = ~progress | (beyond & ~known) | np.isnan(rows.by) | _is_lost(sums, rows)
         stuck |= _goes_back(rows, excess)
         rows.by[stuck & ~settled] = math.nan
-        self._answer_gaps(rows.take(gap))
-        done = rows.take(settled)
-        done.move(done.by)
-        self._finish(done)
-        return rows.take(~(gap | settled))
+        if gap.any() or settled.any():
+            self._answer_gaps(rows.take(gap))
+            done = rows.take(settled)
+            done.move(done.by)
+            self._finish(done)
+            rows = rows.take(~(gap | settled))
+        return self._advance(rows, turn)
 
     def _advance(self, rows: Rows, turn: int) -> Rows:
         stuck = np.isnan(rows.by)
@@ -336,16 +315,18 @@ class Solver:
         return rows
 
     def _sweep(self, rows: Rows) -> Sums:
-        centre, rest, scale = rows.columns(*rows.split(), np.minimum(1 / rows.tau, self.most))
-        u = (rows.x - centre).sub_(rest).mul_(scale)
+        centre, rest = rows.split()
+        most = torch.finfo(rows.x.dtype).max
+        column = rows.columns(centre, rest, np.minimum(1 / rows.tau, most))
+        u = (rows.x - column[0]).sub_(column[1]).mul_(column[2])
         nearest = _nearest(u) if self.law.decay == "hyperbola" else (None, None)
         side, *values = self.law.sides(u)
         known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
         totals = [v.sum(-1, dtype=torch.float64) for v in (side, *known)]
         totals += [v.mul_(side).sum(-1, dtype=torch.float64) for v in known]
         rows.sweeps += 1
-        sums = torch.stack(totals).cpu().numpy()
-        above, plain, signed = sums[0], sums[1 : len(known) + 1], sums[len(known) + 1 :]
+        above, *sums = torch.stack(totals).cpu().numpy()
+        plain, signed = np.split(np.array(sums), 2)
         lower, upper = np.maximum(0.5 * (plain - signed), 0), np.maximum(0.5 * (plain + signed), 0)
         return Sums(0.5 * (self.n + above), _side(lower, nearest[0]), _side(upper, nearest[1]))
 
@@ -393,12 +374,11 @@ class Solver:
         behind = newton if self.law.decay == "none" else np.copysign(math.inf, newton)
         return np.where(np.abs(excess) < 0.1, t, behind)
 
-    def _settled(self, sums: Sums, k: Array, size: Array, order: int) -> Array:
+    def _settled(self, sums: Sums, k: Array, step: Array, order: int) -> Array:
         if self.law.decay == "none":
             return np.abs(sums.residual(k)) <= 8 * self.epsilon * (sums.lower.tail + sums.upper.pdf)
-        short = size <= self.short[order]
-        # where the pdf underflows, the rate says nothing
-        return short & (np.abs(sums.excess(k)) < 0.5) if short.any() else short
+        close = np.abs(sums.excess(k)) < 0.5  # where the pdf underflows, the rate says nothing
+        return (np.abs(step) * sums.rate() <= self.short[order]) & close
 
     # ---- exactly k scores above b, and tails too small to be told from 0 -----------------------
 
@@ -419,8 +399,8 @@ class Solver:
         self._finish(rows)
 
     def _balance(self, rows: Rows) -> None:
-        centre, rest = rows.columns(*rows.split())
-        below = (rows.x - centre).sub_(rest) < 0
+        column = rows.columns(*rows.split())
+        below = (rows.x - column[0]).sub_(column[1]) < 0
         x = rows.x.double()
         low = torch.where(below, x, -math.inf).amax(-1, keepdim=True)
         high = torch.where(below, math.inf, x).amin(-1, keepdim=True)
@@ -471,7 +451,6 @@ class Solver:
         rows.left_excess = np.full(len(rows), math.inf)
         rows.right_excess = -rows.left_excess
         rows.by = np.zeros(len(rows))
-        rows.size = np.full(len(rows), math.inf)
         rows.residual = np.full(len(rows), math.nan)
         rows.previous = rows.older = np.full(len(rows), math.inf)
         rows.width = rows.right - rows.left

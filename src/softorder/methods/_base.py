@@ -121,12 +121,9 @@ def methods() -> MethodTable:
     ['laplace', 'logistic', 'normal', 'cauchy', 'uniform']
     """
     names = [field.name for field in fields(Row)][1:]
-    served = dict.fromkeys(operator for operator, _ in _registry)
     return MethodTable(
         tuple(
             Row(operator, *(getattr(method, name) for name in names))
-            for operator in served
-            for (serves, _), method in _registry.items()
-            if serves == operator
+            for (operator, _), method in sorted(_registry.items(), key=lambda item: item[0][0])
         )
     )

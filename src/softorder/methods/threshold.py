@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.densities import BUILT_IN, Density, UserDensity
+from softorder.densities import BUILT_IN, Density
 from softorder.kernels import threshold
-from softorder.kernels.threshold_torch import distance, exact_distance, inverse, vjp
+from softorder.kernels.threshold_torch import exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
 
 
@@ -32,35 +32,30 @@ class ThresholdMethod(Method):
     operators = ("soft_topk", "log_soft_topk")
     cost = "O(n)"
 
-    def __init__(self, density: Density, smoothness: str = "?", paper: str = "yours") -> None:
+    def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
         self.density = density
         self.name = density.name
         self.smoothness = smoothness
         self.paper = paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        # A user's density may have parameters of its own, which only the formula would see.
-        if isinstance(self.density, UserDensity) or not _check.eager():
-            return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
-        return _fused(scores, k, temperature, threshold.number_of(self.density))
+        number = threshold.number_of(self.density)
+        if number < len(BUILT_IN) and _check.eager():
+            return _fused(scores, k, temperature, number)
+        return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
 
     def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
         b = threshold.solve(scores, k, temperature, self.density)
-        law = self.density.anchored
-        if _check.eager() and not self._learns(scores, k, temperature):
-            return distance(scores, torch.stack([b.centre, b.rest]), temperature)
-        return differentiable_distance(law, scores, k, temperature, b.centre, b.rest, log=log)
-
-    def _learns(self, *inputs: Tensor) -> bool:
-        known = not isinstance(self.density, UserDensity)
-        return torch.is_grad_enabled() and not (known and not any(v.requires_grad for v in inputs))
+        return differentiable_distance(
+            self.density, scores, k, temperature, b.centre, b.rest, log=log
+        )
 
 
 def differentiable_distance(
-    law: Density,
+    density: Density,
     scores: Tensor,
     k: Tensor,
     temperature: Tensor,
@@ -72,11 +67,12 @@ def differentiable_distance(
 
     For p, an element is `live` where f(u) > 0; for log p, where u is finite.
     """
+    law = density.anchored
     centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
     scale = inverse(temperature, scores.dtype)
     constant = exact_distance(scores.detach(), centre, rest, scale.detach())
     live = centre.isfinite() & (constant.isfinite() if log else law.pdf(constant) > 0)
-    # The inner where keeps infinities out of the product, the outer one keeps them in u.
+    # The inner where keeps infinities out of the quotient, the outer one keeps them in u.
     z = torch.where(live, (scores - centre) - rest, 0.0)
     u = torch.where(live, z * scale, constant)
     step = _log_step if log and law.logarithmic else _step
@@ -132,7 +128,7 @@ def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tens
         if temperature.requires_grad:
             temperature = temperature.expand(rows)
         return _SoftTopK.apply(scores, k, temperature, density)
-    return threshold.forward(scores, k, temperature, density)[0]
+    return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)[0]
 
 
 class _SoftTopK(torch.autograd.Function):
@@ -140,49 +136,46 @@ class _SoftTopK(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
-        p, b = threshold.forward(scores, k, temperature, density)
-        ctx.save_for_backward(scores, k, temperature, b)
+        p, centre, rest = torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
+        ctx.save_for_backward(scores, k, temperature, centre, rest)
         ctx.density = density
         return p
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, k, temperature, b = ctx.saved_tensors
-        _, needs_k, needs_temperature, _ = ctx.needs_input_grad
-        if torch.is_grad_enabled() or not _check.eager() or _check.is_batched(upstream):
-            law = threshold.density_of(ctx.density).anchored
-            u = differentiable_distance(law, scores, k, temperature, b[0], b[1], log=False)
-            pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
-            by_scores, by_rest = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+        scores, k, temperature, centre, rest = ctx.saved_tensors
+        if torch.is_grad_enabled() or not _check.eager():
+            density = tuple(BUILT_IN.values())[ctx.density]
+            u = differentiable_distance(density, scores, k, temperature, centre, rest, log=False)
+            pdf = torch.where(centre.isfinite().unsqueeze(-1), density.anchored.pdf(u), 0.0)
+            gradients = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
         else:
-            by_scores, by_rest = threshold.backward(upstream, scores, temperature, b, ctx.density)
-        by_k = by_rest[0] if needs_k else None
-        return by_scores, by_k, by_rest[1] if needs_temperature else None, None
+            gradients = torch.ops.softorder.soft_topk_backward(
+                upstream, scores, temperature, centre, rest, ctx.density
+            )
+        needed = zip(gradients, ctx.needs_input_grad, strict=False)
+        return *(gradient if wanted else None for gradient, wanted in needed), None
 
 
-# ---- the methods --------------------------------------------------------------------------------
-
-_LAPSUM = "LapSum (Struski et al. 2025)"
-
+_SMOOTH = "smooth"
 register(
-    ThresholdMethod(BUILT_IN["laplace"], "C¹", _LAPSUM),
-    aliases=("lapsum", "lap-top-k", "laplacian"),
-)
-register(
-    ThresholdMethod(BUILT_IN["logistic"], "C∞", "SOFT (Xie et al. 2020, τ = ε/2); k-hot sigmoid"),
-    aliases=("sigmoid", "khot", "k-hot", "soft", "sinkhorn", "entropic"),
-)
-register(
-    ThresholdMethod(BUILT_IN["normal"], "C∞", f"{_LAPSUM}, §3"),
-    aliases=("gaussian", "gauss", "probit", "erf"),
-)
-register(
-    ThresholdMethod(BUILT_IN["cauchy"], "C∞", f"{_LAPSUM}, §3"),
-    aliases=("lorentz", "arctan"),
+    ThresholdMethod(BUILT_IN["laplace"], "once, kink in f at b", "LapSum (Struski et al. 2025)"),
+    aliases=("lapsum", "lap-top-k", "lap_topk"),
 )
 register(
     ThresholdMethod(
-        BUILT_IN["uniform"], "C⁰, exact 0 and 1", "Euclidean projection onto the capped simplex"
+        BUILT_IN["logistic"], _SMOOTH, "k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
+    ),
+    aliases=("sigmoid", "khot", "k-hot", "soft", "sinkhorn", "entropic"),
+)
+register(
+    ThresholdMethod(BUILT_IN["normal"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"),
+    aliases=("gaussian", "gauss", "probit", "erf"),
+)
+register(ThresholdMethod(BUILT_IN["cauchy"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"))
+register(
+    ThresholdMethod(
+        BUILT_IN["uniform"], "piecewise linear, exact 0 and 1", "projection onto the capped simplex"
     ),
     aliases=("sparse", "sparsemax", "euclidean", "projection"),
 )

@@ -22,9 +22,6 @@ class SoftTopK(nn.Module):
     tensor(2., grad_fn=<SumBackward0>)
     """
 
-    k: float | Tensor
-    _temperature: float | Tensor
-
     def __init__(
         self,
         k: float | Tensor,
@@ -40,24 +37,16 @@ class SoftTopK(nn.Module):
         _check.k_alone(k)
         _check.temperature_alone(temperature)
         method_of("soft_topk", method)
+        self.k = k
         self.method = method
         self.dim = dim
         self.largest = largest
         self.log = log
-        self._hold("k", k)
         self.log_temperature: nn.Parameter | None = None
+        self._temperature = temperature
         if learnable_temperature:
             start = torch.as_tensor(temperature, dtype=torch.get_default_dtype())
             self.log_temperature = nn.Parameter(torch.log(start))
-        else:
-            self._hold("_temperature", temperature)
-
-    def _hold(self, name: str, value: float | Tensor) -> None:
-        """A tensor moves with the module, a parameter is learned, a number is a number."""
-        if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
-            self.register_buffer(name, value)
-        else:
-            setattr(self, name, value)
 
     @property
     def temperature(self) -> float | Tensor:
