@@ -47,7 +47,7 @@ template <> struct Number<float> {
   static constexpr float kRound = 12582912.0f;   // 1.5 · 2^23: adding it rounds to an integer
   static constexpr float kLowest = 126.0f;       // 2^-126 is the smallest normal number
   // a step of this order so short (in τ) leaves an error that does not matter
-  static constexpr double settled(int order) { return order == 2 ? 1e-3 : order == 3 ? 1e-2 : 0.15; }
+  static constexpr double settled(int order) { return order == 2 ? 1e-3 : order == 3 ? 2e-3 : 0.08; }
   static constexpr double kExactRange = 16;      // differences up to this many τ are exact enough
   static constexpr double kTaylorRange = 5e-3;   // its cube does not matter
 };
