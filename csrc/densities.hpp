@@ -1,13 +1,15 @@
 // The even densities f that the native solver knows, one struct each.
 //
 // With a = |u| = z·scale/kUnit >= 0 (the unit saves a multiplication per element):
-//   values(..)  tail = F(-a), pdf = f(a), drop = -f'(a)
+//   values(..)  tail = F(-a), pdf = f(a), drop = -f'(a); for steps of order 5 also third = f''/f and
+//               fourth = f'''/f'
 //   kMiddle     where F is 1/2
-//   kSplitPdf   whether the two tails can have very different rates f/F
 //   kOrder      the order of the steps near the root
+//   kShiftable  whether p at one b follows from p at another: see shift_topk
+//   kShort      a step of that order so short (in τ) leaves an error that does not matter
 //   kTail       the shape of F far below the middle
-//   kReach      further than this from a kink or from the middle, F is exponential (Tail::exponential),
-//               0 (Tail::gaussian) or linear (Tail::none), to working precision
+//   kReach      further than this from a kink or from the middle, F is e^-a - e^-2a + e^-3a
+//               (Tail::exponential), 0 (Tail::gaussian) or linear (Tail::none), to working precision
 //   quantile(q) F^-1, for guesses and brackets; log_tail, log_slope: log F(-a) and minus its slope
 #pragma once
 
@@ -24,6 +26,7 @@ enum class Tail { exponential, gaussian, hyperbola, none };
 
 template <class T> struct Values {
   Pack<T> tail, pdf, drop;
+  Pack<T> third{}, fourth{};
 };
 
 template <class T> struct Laplace {
@@ -31,8 +34,9 @@ template <class T> struct Laplace {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::exponential;
   static constexpr bool kExponential = true;  // tail = pdf = drop
-  static constexpr bool kSplitPdf = false;
+  static constexpr bool kShiftable = false;
   static constexpr int kOrder = 2;
+  static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kReach = 0;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> tail = T(0.5) * exp2_minus<T>(z, scale);
@@ -48,14 +52,15 @@ template <class T> struct Logistic {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::exponential;
   static constexpr bool kExponential = false;
-  static constexpr bool kSplitPdf = false;
+  static constexpr bool kShiftable = true;
   static constexpr int kOrder = 5;
-  static constexpr double kReach = is_single<T> ? 7 : 18;  // tail = e^-a (1 - e^-a + ...)
+  static constexpr double kShort = is_single<T> ? 0.17 : 2.2e-3;
+  static constexpr double kReach = is_single<T> ? 4.7 : 10;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> e = exp2_minus<T>(z, scale);
     const Pack<T> tail = e * inverse<T>(T(1) + e);
     const Pack<T> pdf = tail - tail * tail;
-    return {tail, pdf, pdf * (T(1) - T(2) * tail)};
+    return {tail, pdf, pdf * (T(1) - T(2) * tail), T(1) - T(6) * pdf, T(1) - T(12) * pdf};
   }
   static double quantile(double q) { return std::log(q) - std::log1p(-q); }
   static double log_tail(double a) { return -a - std::log1p(std::exp(-a)); }
@@ -68,8 +73,9 @@ template <class T> struct Normal {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::gaussian;
   static constexpr bool kExponential = false;
-  static constexpr bool kSplitPdf = true;
-  static constexpr int kOrder = 3;
+  static constexpr bool kShiftable = false;
+  static constexpr int kOrder = 5;
+  static constexpr double kShort = is_single<T> ? 0.13 : 1.7e-3;
   static constexpr double kReach = is_single<T> ? 6.5 : 9.5;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_unit = T(1.17741002251547469101);
@@ -81,7 +87,8 @@ template <class T> struct Normal {
     const Pack<T> shrunk = inverse<T>(a + centre);
     const Pack<T> t = T(1) - T(2) * centre * shrunk;
     const Pack<T> tail = pdf * shrunk * horner<T>(Polynomials<T>::kMills, t);
-    return {tail, pdf, a * pdf};
+    const Pack<T> square = a * a;
+    return {tail, pdf, a * pdf, square - T(1), square - T(3)};
   }
   static double quantile(double q) {
     const double small = q < 0.5 ? q : 1 - q, t = std::sqrt(-2 * std::log(small));
@@ -116,8 +123,9 @@ template <class T> struct Cauchy {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::hyperbola;
   static constexpr bool kExponential = false;
-  static constexpr bool kSplitPdf = true;
-  static constexpr int kOrder = 3;
+  static constexpr bool kShiftable = false;
+  static constexpr int kOrder = 5;
+  static constexpr double kShort = is_single<T> ? 0.09 : 1.2e-3;
   static constexpr double kReach = 4;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
@@ -128,8 +136,9 @@ template <class T> struct Cauchy {
     const Pack<T> tail = inner ? T(0.5) - angle : angle;
     // 1/(1 + a²) without overflow, by what is small
     const Pack<T> height = inverse<T>(T(1) + small * small);
-    const Pack<T> pdf = inverse_pi * (inner ? height : small * small * height);
-    return {tail, pdf, T(2) * small * height * pdf};
+    const Pack<T> h = inner ? height : small * small * height;
+    const Pack<T> pdf = inverse_pi * h;
+    return {tail, pdf, T(2) * small * height * pdf, h * (T(6) - T(8) * h), h * (T(12) - T(24) * h)};
   }
   static double quantile(double q) { return std::tan(std::numbers::pi * (q - 0.5)); }
   static double log_tail(double a) { return std::log(std::atan2(1, a) / std::numbers::pi); }
@@ -143,8 +152,9 @@ template <class T> struct Uniform {
   static constexpr T kMiddle = T(0.5);
   static constexpr Tail kTail = Tail::none;
   static constexpr bool kExponential = false;
-  static constexpr bool kSplitPdf = true;
+  static constexpr bool kShiftable = false;
   static constexpr int kOrder = 2;
+  static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kReach = 0;
   // z: distance to the nearer end of the support, negative outside
   static Values<T> values(Pack<T> z, Pack<T> scale) {

@@ -2,6 +2,7 @@
 // types give the operators; what they lack is here.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -46,10 +47,8 @@ template <> struct Number<float> {
   static constexpr int kMantissa = 23;
   static constexpr float kRound = 12582912.0f;   // 1.5 · 2^23: adding it rounds to an integer
   static constexpr float kLowest = 126.0f;       // 2^-126 is the smallest normal number
-  // a step of this order so short (in τ) leaves an error that does not matter
-  static constexpr double settled(int order) { return order == 2 ? 1e-3 : order == 3 ? 2e-3 : 0.08; }
   static constexpr double kExactRange = 16;      // differences up to this many τ are exact enough
-  static constexpr double kTaylorRange = 5e-3;   // its cube does not matter
+  static constexpr double kTaylorRange = 0.06;   // its fifth power does not matter
 };
 template <> struct Number<double> {
   using Integer = std::int64_t;
@@ -58,9 +57,8 @@ template <> struct Number<double> {
   static constexpr int kMantissa = 52;
   static constexpr double kRound = 6755399441055744.0;  // 1.5 · 2^52
   static constexpr double kLowest = 1022.0;
-  static constexpr double settled(int order) { return order == 2 ? 3e-8 : order == 3 ? 1e-5 : 2e-3; }
   static constexpr double kExactRange = 200;
-  static constexpr double kTaylorRange = 5e-5;
+  static constexpr double kTaylorRange = 3e-3;
 };
 
 template <class T> using Pack = typename Number<T>::Pack;
@@ -120,13 +118,19 @@ template <class P> inline double sum_lanes(P pack) {
   return double(pack[0]);
 }
 
+template <class P> inline double largest_lane(P pack) {
+  double most = double(pack[0]);
+  for (std::size_t i = 1; i < sizeof(P) / sizeof(pack[0]); ++i) most = std::max(most, double(pack[i]));
+  return most;
+}
+
 template <class T, std::size_t N> inline Pack<T> horner(const T (&coefficients)[N], Pack<T> x) {
   Pack<T> y = Pack<T>{} + coefficients[0];
   for (std::size_t i = 1; i < N; ++i) y = y * x + coefficients[i];
   return y;
 }
 
-// 1/x for finite x >= 1: an estimate and one Newton step where that is faster than dividing.
+// 1/x for finite x that are not tiny: an estimate and one Newton step where that is faster than dividing.
 template <class T> inline Pack<T> inverse(Pack<T> x) {
 #if defined(__AVX512F__)
   if constexpr (is_single<T>) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,16 +42,60 @@ struct Sums {
   double lower = 0, upper = 0;          // Σ F(-|u|) over the scores below b, and over those above
   double lower_pdf = 0, upper_pdf = 0;  // Σ f(u), likewise
   double curve = 0;                     // Σ f'(u)
-  double squares = 0, twists = 0;       // Σ f(u)² and Σ f(u) f'(u), for steps of order 5
+  double third = 0, fourth = 0;         // Σ f''(u) and Σ f'''(u), for steps of order 5
 
   Sums& operator+=(const Sums& o) {
     above += o.above, lower += o.lower, upper += o.upper;
     lower_pdf += o.lower_pdf, upper_pdf += o.upper_pdf, curve += o.curve;
-    squares += o.squares, twists += o.twists;
+    third += o.third, fourth += o.fourth;
     return *this;
   }
   double residual(double k) const { return (above - k) + (lower - upper); }
   double pdf() const { return lower_pdf + upper_pdf; }
+};
+
+// The sums of far scores, and how they change when b moves. Exponential tails are kept as Σ e^-a,
+// Σ e^-2a and Σ e^-3a, of which Laplace needs the first only: F(-a) = e^-a - e^-2a + e^-3a - ...
+struct Far {
+  Sums sums;
+  double lower_square = 0, upper_square = 0, lower_cube = 0, upper_cube = 0;
+
+  Far& operator+=(const Far& o) {
+    sums += o.sums;
+    lower_square += o.lower_square, upper_square += o.upper_square;
+    lower_cube += o.lower_cube, upper_cube += o.upper_cube;
+    return *this;
+  }
+
+  // After b has moved by d (in units of τ).
+  template <class F> Far moved(double d) const {
+    Far far = *this;
+    Sums& s = far.sums;
+    if (F::kTail == Tail::exponential) {
+      const double fall = std::exp(-d), rise = 1 / fall;
+      s.lower *= fall, far.lower_square *= fall * fall, far.lower_cube *= fall * fall * fall;
+      s.upper *= rise, far.upper_square *= rise * rise, far.upper_cube *= rise * rise * rise;
+      return far;
+    }
+    // linear for uniform, nothing for normal, a Taylor polynomial for Cauchy
+    s.lower += d * (-s.lower_pdf + d / 2 * (s.curve - d / 3 * (s.third - d / 4 * s.fourth)));
+    s.upper += d * s.upper_pdf;
+    s.lower_pdf -= d * (s.curve - d / 2 * (s.third - d / 3 * s.fourth));
+    s.curve -= d * (s.third - d / 2 * s.fourth);
+    s.third -= d * s.fourth;
+    return far;
+  }
+
+  template <class F> Sums total() const {
+    if (F::kTail != Tail::exponential) return sums;
+    Sums total{sums.above};
+    total.lower = sums.lower - lower_square + lower_cube;
+    total.upper = sums.upper - upper_square + upper_cube;
+    total.lower_pdf = sums.lower - 2 * lower_square + 3 * lower_cube;
+    total.upper_pdf = sums.upper - 2 * upper_square + 3 * upper_cube;
+    total.curve = total.lower_pdf - total.upper_pdf;
+    return total;
+  }
 };
 
 // Short enough that sums in T lose nothing that matters, long enough to fill the vector units.
@@ -69,11 +114,11 @@ template <class T> inline std::size_t append(T* list, Pack<T> z, Mask<T> wanted)
 #if defined(__AVX512F__)
   if constexpr (is_single<T>) {
     const __mmask16 bits = _mm512_movepi32_mask((__m512i)wanted);
-    if (bits) _mm512_storeu_ps(list, _mm512_maskz_compress_ps(bits, z));
+    _mm512_storeu_ps(list, _mm512_maskz_compress_ps(bits, z));
     return static_cast<std::size_t>(__builtin_popcount(bits));
   } else {
     const __mmask8 bits = _mm512_movepi64_mask((__m512i)wanted);
-    if (bits) _mm512_storeu_pd(list, _mm512_maskz_compress_pd(bits, z));
+    _mm512_storeu_pd(list, _mm512_maskz_compress_pd(bits, z));
     return static_cast<std::size_t>(__builtin_popcount(bits));
   }
 #else
@@ -91,70 +136,143 @@ template <class T> inline std::size_t append(T* list, Pack<T> z, Mask<T> wanted)
 }
 
 // The scores with distance <= radius: a sweep does not sum them but appends their z = x - b to a
-// list, which needs room for one pack more. None if the radius is negative.
+// list, which needs room for one pack more.
 template <class T> struct Near {
   T radius, temperature;
   T* list = nullptr;
   std::size_t count = 0;
 };
 
-template <class F, class T, bool kNearApart>
-Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>& near) {
-  Pack<T> lower{}, upper{}, pdf{}, upper_pdf{}, curve{}, squares{}, twists{};
-  const Pack<T> none{};
+// The sums of one block, one per lane.
+template <class F, class T> struct LaneSums {
+  Pack<T> lower{}, upper{}, lower_pdf{}, upper_pdf{}, curve{}, third{}, fourth{};
   Mask<T> not_above{};
+
+  // Adds the scores at z that `is_lower` names to those below b, and all but `not_upper` to those
+  // above; returns their tails.
+  Pack<T> add(Pack<T> z, T scale, Mask<T> is_lower, Mask<T> not_upper) {
+    const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
+    lower += kept(is_lower, at.tail), upper += left(not_upper, at.tail);
+    not_above += not_upper;  // a mask is 0 or -1
+    if constexpr (F::kExponential) return at.tail;
+    lower_pdf += kept(is_lower, at.pdf), upper_pdf += left(not_upper, at.pdf);
+    const Pack<T> slope = is_lower ? at.drop : left(not_upper, -at.drop);
+    curve += slope;
+    if constexpr (F::kOrder == 5) {
+      third += at.third * (is_lower ? at.pdf : left(not_upper, at.pdf));
+      fourth += at.fourth * slope;
+    }
+    return at.tail;
+  }
+
+  // Counts each score as many times as its weight says; `above` is not counted.
+  void add_weighted(Pack<T> z, T scale, Pack<T> weight, Mask<T> below) {
+    const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
+    const Pack<T> tail = weight * at.tail, pdf = weight * at.pdf, slope = weight * (below ? at.drop : -at.drop);
+    lower += kept(below, tail), upper += left(below, tail);
+    lower_pdf += kept(below, pdf), upper_pdf += left(below, pdf);
+    curve += slope, third += at.third * pdf, fourth += at.fourth * slope;
+  }
+
+  // The same for far scores, where F is known better: see kReach.
+  void add_far(Pack<T> z, T scale, Mask<T> is_lower, Mask<T> not_upper) {
+    if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
+      const Pack<T> e = exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale), square = e * e;
+      const Pack<T> cube = square * e;
+      lower += kept(is_lower, e), upper += left(not_upper, e);
+      lower_pdf += kept(is_lower, square), upper_pdf += left(not_upper, square);
+      third += kept(is_lower, cube), fourth += left(not_upper, cube);
+      not_above += not_upper;
+    } else if constexpr (F::kTail == Tail::gaussian) {
+      not_above += not_upper;
+    } else {
+      add(z, scale, is_lower, not_upper);
+    }
+  }
+
+  Sums total(std::size_t n) const {
+    Sums sums = tails(n);
+    if constexpr (F::kExponential) return sums;
+    sums.lower_pdf = sum_lanes(lower_pdf), sums.upper_pdf = sum_lanes(upper_pdf);
+    sums.curve = F::kTail == Tail::none ? 0 : sum_lanes(curve);
+    if constexpr (F::kOrder == 5) sums.third = sum_lanes(third), sums.fourth = sum_lanes(fourth);
+    return sums;
+  }
+
+  Far far_total(std::size_t n) const {
+    if constexpr (F::kTail == Tail::gaussian) return {{count_above(n)}};
+    if constexpr (F::kTail != Tail::exponential || F::kExponential) return {total(n)};
+    return {tails(n), sum_lanes(lower_pdf), sum_lanes(upper_pdf), sum_lanes(third), sum_lanes(fourth)};
+  }
+
+ private:
+  double count_above(std::size_t n) const {
+    const std::size_t padding = (kLanes<T> - n % kLanes<T>) % kLanes<T>;  // lanes of -inf, all below
+    return double(n + padding) + sum_lanes(not_above);
+  }
+
+  // With the derivatives of an exponential.
+  Sums tails(std::size_t n) const {
+    const double below = sum_lanes(lower), beyond = sum_lanes(upper);
+    return {count_above(n), below, beyond, below, beyond, below - beyond};
+  }
+
+  static Pack<T> kept(Mask<T> wanted, Pack<T> value) { return wanted ? value : Pack<T>{}; }
+  static Pack<T> left(Mask<T> unwanted, Pack<T> value) { return unwanted ? Pack<T>{} : value; }
+};
+
+// Also writes p = F((x - b)/τ), if asked to.
+template <class F, class T, bool kStore>
+Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, T* p) {
+  LaneSums<F, T> sums;
+  for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
+    const Pack<T> z = (scores - b.centre) - b.rest;
+    const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
+    const Pack<T> tail = sums.add(z, scale, below, below);
+    if constexpr (kStore) {
+      const Pack<T> result = below ? tail : T(1) - tail;
+      std::memcpy(p + i, &result, count * sizeof(T));
+    }
+  });
+  return sums.total(n);
+}
+
+// The sums of the far scores; the near ones go to the list.
+template <class F, class T>
+Far sweep_far_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>& near) {
+  LaneSums<F, T> sums;
+  const T radius = near.radius, temperature = near.temperature;
+  T* end = near.list + near.count;
   for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) {
     const Pack<T> z = (scores - b.centre) - b.rest;
     const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-    Mask<T> out{};
-    if constexpr (kNearApart) {
-      out = ~(distance<F, T>(z, near.temperature) > near.radius);  // a NaN goes to the list
-      near.count += append<T>(near.list + near.count, z, out);
-    }
-    const Mask<T> is_lower = below & ~out, not_upper = below | out;
-    Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
-    lower += is_lower ? at.tail : none;
-    upper += not_upper ? none : at.tail;
-    not_above += not_upper;  // a mask is 0 or -1
-    if constexpr (!F::kExponential) {
-      if constexpr (kNearApart) {
-        at.pdf = is_lower ? at.pdf : not_upper ? none : at.pdf;
-        at.drop = is_lower ? at.drop : not_upper ? none : at.drop;
-      }
-      pdf += F::kSplitPdf ? (is_lower ? at.pdf : none) : at.pdf;
-      if constexpr (F::kSplitPdf) upper_pdf += not_upper ? none : at.pdf;
-      const Pack<T> slope = is_lower ? at.drop : -at.drop;
-      curve += slope;
-      if constexpr (F::kOrder == 5) squares += at.pdf * at.pdf, twists += at.pdf * slope;
-    }
+    const Mask<T> out = ~(distance<F, T>(z, temperature) > radius);  // a NaN goes to the list
+    end += append<T>(end, z, out);
+    sums.add_far(z, scale, below & ~out, below | out);
   });
-  const std::size_t padding = (kLanes<T> - n % kLanes<T>) % kLanes<T>;  // lanes of -inf, all below
-  const double above = double(n + padding) + sum_lanes(not_above);
-  const double lower_sum = sum_lanes(lower), upper_sum = sum_lanes(upper);
-  if constexpr (F::kExponential) {
-    return {above, lower_sum, upper_sum, lower_sum, upper_sum, lower_sum - upper_sum};
-  }
-  const double pdf_sum = sum_lanes(pdf), tails = lower_sum + upper_sum;
-  const double rate = tails > 0 ? pdf_sum / tails : 0;
-  Sums sums{above, lower_sum, upper_sum, rate * lower_sum, rate * upper_sum, sum_lanes(curve)};
-  if constexpr (F::kSplitPdf) sums.lower_pdf = pdf_sum, sums.upper_pdf = sum_lanes(upper_pdf);
-  if constexpr (F::kOrder == 5) sums.squares = sum_lanes(squares), sums.twists = sum_lanes(twists);
-  return sums;
+  near.count = static_cast<std::size_t>(end - near.list);
+  return sums.far_total(n);
 }
 
 template <class F, class T>
-Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>& near) {
-  return near.radius < 0 ? sweep_block<F, T, false>(x, n, b, scale, near)
-                         : sweep_block<F, T, true>(x, n, b, scale, near);
-}
-
-template <class F, class T> Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale) {
-  Near<T> none{-1, 1};
+Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, T* p = nullptr) {
   Sums total;
   for (std::size_t i = 0; i < n; i += kBlock) {
-    total += sweep_block<F, T>(x + i, std::min(kBlock, n - i), b, scale, none);
+    const std::size_t count = std::min(kBlock, n - i);
+    total += F::kShiftable && p ? sweep_block<F, T, F::kShiftable>(x + i, count, b, scale, p + i)
+                                : sweep_block<F, T, false>(x + i, count, b, scale, nullptr);
   }
   return total;
+}
+
+// From p = F((x - b)/τ) to F((x - b)/τ - shift), for the logistic density: the odds p/(1 - p) fall by
+// e^-shift.
+template <class T> void shift_topk(T* p, std::size_t n, double shift) {
+  const T fall = static_cast<T>(std::exp(-shift)), change = static_cast<T>(std::expm1(-shift));
+  for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
+    const Pack<T> result = before * fall * inverse<T>(T(1) + before * change);
+    std::memcpy(p + i, &result, count * sizeof(T));
+  });
 }
 
 template <class F, class T>

@@ -178,7 +178,7 @@ template <class F, class T> class Tile {
 
   int iterate() {
     constexpr int kMostSweeps = 11;
-    constexpr T epsilon = std::numeric_limits<T>::epsilon(), limit = T(Number<T>::settled(F::kOrder == 2 ? 2 : 3));
+    constexpr T epsilon = std::numeric_limits<T>::epsilon(), limit = T(is_single<T> ? 2e-3 : 1e-5);
     at_ = Pack<T>{};
     done_ = Mask<T>{};
     for (int sweeps = 1; sweeps <= kMostSweeps; ++sweeps) {

@@ -25,13 +25,21 @@ template <class Work> void share_rows(std::size_t rows, std::size_t n, int threa
   Team{useful}.split_evenly(rows, [&](std::size_t begin, std::size_t end) { work(begin, end, Team{1}); });
 }
 
+// A row's threshold; a `shift` that is not NaN says that p holds what Solver::solve left there.
+template <class T> struct Answer {
+  Threshold<T> b;
+  int sweeps;
+  double shift = std::numeric_limits<double>::quiet_NaN();
+};
+
 template <class F, class T>
-void write_row(const T* x, T* p, std::size_t n, Threshold<T> b, T scale, Team team) {
+void write_row(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale, Team team) {
+  const Threshold<T> b = answer.b;
   if (std::isfinite(b.centre)) {
-    team.split(n, [&](std::size_t begin, std::size_t end, int) {
+    return team.split(n, [&](std::size_t begin, std::size_t end, int) {
+      if (answer.shift == answer.shift) return shift_topk(p + begin, end - begin, answer.shift);
       write_topk<F>(x + begin, p + begin, end - begin, b, scale);
     });
-    return;
   }
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
     const Pack<T> none{};
@@ -43,11 +51,6 @@ void write_row(const T* x, T* p, std::size_t n, Threshold<T> b, T scale, Team te
   });
 }
 
-template <class T> struct Answer {
-  Threshold<T> b;
-  int sweeps;
-};
-
 template <class F, class T>
 void finish_row(const TopkForward& a, std::size_t row, Answer<T> answer, Team team) {
   static_cast<T*>(a.centre)[row] = answer.b.centre;
@@ -56,14 +59,15 @@ void finish_row(const TopkForward& a, std::size_t row, Answer<T> answer, Team te
   if (a.p == nullptr) return;
   const T scale = scale_of<F, T>(a.temperature[row * a.temperature_stride]);
   const T* x = static_cast<const T*>(a.scores) + row * a.n;
-  write_row<F>(x, static_cast<T*>(a.p) + row * a.n, a.n, answer.b, scale, team);
+  write_row<F>(x, static_cast<T*>(a.p) + row * a.n, a.n, answer, scale, team);
 }
 
 template <class F, class T> Answer<T> solve_row(Solver<F, T>& solver, const TopkForward& a, std::size_t row) {
   const T* x = static_cast<const T*>(a.scores) + row * a.n;
   const double temperature = a.temperature[row * a.temperature_stride];
-  const Threshold<T> b = solver.solve(x, a.n, a.k[row * a.k_stride], temperature);
-  return {b, solver.sweeps()};
+  T* p = a.p ? static_cast<T*>(a.p) + row * a.n : nullptr;
+  const Threshold<T> b = solver.solve(x, a.n, a.k[row * a.k_stride], temperature, p);
+  return {b, solver.sweeps(), solver.shift()};
 }
 
 template <class F, class T>
