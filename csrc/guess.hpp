@@ -20,7 +20,7 @@ template <class F, class T> class Guess {
   struct Start {
     double distance;  // of the threshold from the mean
     double noise;     // the standard deviation of its error, for a bell-shaped row
-    double density;   // the share of the row per unit of distance there
+    double density;   // the share of the row per unit of distance there, where F is not smooth
     double outer;     // further than this from b, the density is no longer typical
   };
 
@@ -28,8 +28,8 @@ template <class F, class T> class Guess {
   Start start(const Moments& row, double share, double n, double temperature) {
     const Quantiles& at = quantiles(share);
     const double noise = row.deviation * std::sqrt(at.moment_noise / row.count + at.rank_noise / n);
-    return {distance(row.deviation, at, temperature), noise, at.height / row.deviation,
-            (0.4 + 0.6 * std::abs(at.bell)) * row.deviation};
+    const double b = distance(row.deviation, at, temperature);
+    return {b, noise, density(b, row.deviation, temperature), (0.4 + 0.6 * std::abs(at.bell)) * row.deviation};
   }
 
  private:
@@ -63,6 +63,12 @@ template <class F, class T> class Guess {
       return temperature * smooth_root(at.share, deviation / temperature, rough / temperature);
     }
     return F::kTail == Tail::hyperbola ? deviation * sharp_root(at, temperature / deviation) : rough;
+  }
+
+  static double density(double b, double deviation, double temperature) {
+    const double at_b = normal_density(b / deviation);
+    if (F::kTail != Tail::none) return at_b / deviation;
+    return (at_b + normal_density((b + temperature) / deviation)) / deviation;  // both ends of its support
   }
 
   // The smoothed row has the quantile of a sum of two variables: they add like independent errors,
