@@ -24,6 +24,20 @@ template <class F, class T> class Guess {
     double outer;     // further than this from b, the density is no longer typical
   };
 
+  // A root that was found for one ratio of deviation and τ serves its neighbours too.
+  struct Known {
+    double ratio = 0, root = 0, slope = 0;
+    bool serves(double other) const { return std::abs(other - ratio) < 0.1 * ratio; }
+    double at(double other) const { return root + slope * (other - ratio); }
+  };
+
+  // b/τ for a normal row, `ratio` = deviation/τ < 3; `start` need not be near it.
+  const Known& smooth(double share, double ratio, double start) {
+    quantiles(share);
+    if (!smooth_.serves(ratio)) smooth_ = find_smooth_root(share, ratio, start);
+    return smooth_;
+  }
+
   // For `share` = k/n of n scores.
   Start start(const Moments& row, double share, double n, double temperature) {
     const Quantiles& at = quantiles(share);
@@ -60,7 +74,8 @@ template <class F, class T> class Guess {
     if (!(deviation > 1e-3 * temperature)) return rough;
     const bool outside = F::kTail == Tail::hyperbola && std::abs(at.own) * temperature > 4 * deviation;
     if (deviation < 3 * temperature || outside) {
-      return temperature * smooth_root(at.share, deviation / temperature, rough / temperature);
+      const double ratio = deviation / temperature;
+      return temperature * smooth(at.share, ratio, rough / temperature).at(ratio);
     }
     return F::kTail == Tail::hyperbola ? deviation * sharp_root(at, temperature / deviation) : rough;
   }
@@ -115,19 +130,7 @@ template <class F, class T> class Guess {
   };
   static inline const Nodes kBell{};
 
-  // A root that was found for one ratio of deviation and τ serves its neighbours too.
-  struct Known {
-    double ratio = 0, root = 0, slope = 0;
-    bool serves(double other) const { return std::abs(other - ratio) < 0.1 * ratio; }
-    double at(double other) const { return root + slope * (other - ratio); }
-  };
-
-  // b/τ where the nodes are close enough to each other for F, or far enough from b.
-  double smooth_root(double share, double ratio, double start) {
-    if (!smooth_.serves(ratio)) smooth_ = find_smooth_root(share, ratio, start);
-    return smooth_.at(ratio);
-  }
-
+  // Where the nodes are close enough to each other for F, or far enough from b.
   static Known find_smooth_root(double share, double ratio, double start) {
     double b = start, slope = 0;
     for (int turn = 0; turn < 3; ++turn) {

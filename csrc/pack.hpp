@@ -104,6 +104,20 @@ template <class T> inline Pack<T> smaller(Pack<T> a, Pack<T> b) {
   return a > b ? b : a;
 }
 
+// The lanes that `from` names: 0 ... of a, then of b.
+template <class T> inline Pack<T> shuffle(Pack<T> a, Pack<T> b, Mask<T> from) {
+#if defined(__clang__)
+  Pack<T> result;
+  for (std::size_t i = 0; i < kLanes<T>; ++i) {
+    const std::size_t j = static_cast<std::size_t>(from[i]);
+    result[i] = j < kLanes<T> ? a[j] : b[j - kLanes<T>];
+  }
+  return result;
+#else
+  return __builtin_shuffle(a, b, from);
+#endif
+}
+
 // Pairwise, so that equal lanes lose nothing.
 template <class P> inline double sum_lanes(P pack) {
 #if defined(__AVX512F__)

@@ -27,7 +27,7 @@ template <class F> double far_step(const Sums& s, double k) {
   }
   if (extra == 0) return (std::log(s.lower) - std::log(s.upper)) / (lower_rate + upper_rate);
   const double rate = s.pdf() / (s.lower + s.upper);
-  const double root = std::hypot(extra, 2 * std::sqrt(s.lower) * std::sqrt(s.upper));
+  const double root = std::sqrt(extra * extra + 4 * s.lower * s.upper);
   return std::log(extra > 0 ? (extra + root) / (2 * s.upper) : 2 * s.lower / (root - extra)) / rate;
 }
 

@@ -27,6 +27,15 @@ struct Team {
     for (int member = 0; member < size; ++member) work(bound(n, member), bound(n, member + 1), member);
   }
 
+  // The sum of work(begin, end, member) over all parts of [0, n).
+  template <class Sum, class Work> Sum sum(std::size_t n, Work work) const {
+    if (size == 1) return work(std::size_t{0}, n, 0);
+    Sum parts[kMost];
+    split(n, [&](std::size_t begin, std::size_t end, int member) { parts[member] = work(begin, end, member); });
+    for (int member = 1; member < size; ++member) parts[0] += parts[member];
+    return parts[0];
+  }
+
   // Where a member's part of [0, n) begins: at a multiple of 64, so that no cache line is shared.
   std::size_t bound(std::size_t n, int member) const {
     if (member == size) return n;

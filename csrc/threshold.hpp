@@ -243,31 +243,27 @@ template <class F, class T> class Solver {
   Sums sweep_all() {
     touched_ += double(n_);
     const Threshold<T> b = b_.template split<T>();
-    Sums totals[Team::kMost];
-    team_.split(n_, [&](std::size_t begin, std::size_t end, int member) {
-      totals[member] = sweep<F>(x_ + begin, end - begin, b, scale_, p_ ? p_ + begin : nullptr);
+    return team_.template sum<Sums>(n_, [&](std::size_t begin, std::size_t end, int) {
+      return sweep<F>(x_ + begin, end - begin, b, scale_, p_ ? p_ + begin : nullptr);
     });
-    for (int member = 1; member < team_.size; ++member) totals[0] += totals[member];
-    return totals[0];
   }
 
   // Sums the scores further than `radius` away and lists the nearer ones.
   Far sweep_far(double radius, std::size_t& near) {
     touched_ += double(n_);
-    Far totals[Team::kMost];
-    std::size_t counts[Team::kMost] = {};
-    team_.split(n_, [&](std::size_t begin, std::size_t end, int member) {
+    std::size_t counts[Team::kMost];
+    const Far total = team_.template sum<Far>(n_, [&](std::size_t begin, std::size_t end, int member) {
       Near<T> mine{T(radius), T(temperature_), part(begin, member)};
-      totals[member] = sweep_far_part(begin, end, mine);
+      const Far far = sweep_far_part(begin, end, mine);
       counts[member] = mine.count;
+      return far;
     });
     near = counts[0];
     for (int member = 1; member < team_.size; ++member) {
-      totals[0] += totals[member];
       std::copy_n(part(team_.bound(n_, member), member), counts[member], scratch_ + near);
       near += counts[member];
     }
-    return totals[0];
+    return total;
   }
 
   Far sweep_far_part(std::size_t begin, std::size_t end, Near<T>& near) const {

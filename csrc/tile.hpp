@@ -6,19 +6,40 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "guess.hpp"
 #include "sweep.hpp"
-#include "threshold.hpp"
 
 namespace softorder::SOFTORDER_LEVEL {
+
+// Element i of every lane's row, for i < kLanes: a square block, turned around its diagonal.
+template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
+  constexpr std::size_t size = kLanes<T>, half = size / 2;
+  Mask<T> first, second;  // indices that interleave the lower and the upper halves of two packs
+  for (std::size_t i = 0; i < half; ++i) {
+    first[2 * i] = static_cast<int>(i), first[2 * i + 1] = static_cast<int>(size + i);
+    second[2 * i] = static_cast<int>(half + i), second[2 * i + 1] = static_cast<int>(size + half + i);
+  }
+  for (std::size_t done = 1; done < size; done *= 2) {
+    Pack<T> mixed[size];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < half; ++i) {
+      mixed[2 * i] = shuffle<T>(block[i], block[i + half], first);
+      mixed[2 * i + 1] = shuffle<T>(block[i], block[i + half], second);
+    }
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < size; ++i) block[i] = mixed[i];
+  }
+}
 
 template <class F, class T> class Tile {
  public:
   static constexpr std::size_t kMostScores = 64, kRows = kLanes<T>;
 
   // One row's k and τ, and what becomes of it. A row that is not solved is left to Solver: it holds
-  // infinities, its k has no root, or its tails underflow.
+  // infinities, its k has no root, or its tails underflow and log p is wanted.
   struct Row {
     double k, temperature;
     Threshold<T> b{};
@@ -26,33 +47,45 @@ template <class F, class T> class Tile {
     bool solved = false;
   };
 
-  explicit Tile(std::size_t n)
-      : n_(n), padded_((n + kBlockRows - 1) / kBlockRows * kBlockRows), network_(sorting_network(n)) {
-    for (auto& pack : scores_) pack = Pack<T>{} - std::numeric_limits<T>::infinity();
+  // Without `any_gap`, a b must fit log p too where exactly k scores are above a wide gap.
+  Tile(std::size_t n, bool any_gap)
+      : n_(n), padded_((n + kBlockRows - 1) / kBlockRows * kBlockRows), any_gap_(any_gap),
+        network_(sorting_network(n)) {
+    for (auto& pack : scores_) pack = Pack<T>{} - kInfinite;
   }
 
   void solve(const T* x, Row* rows, std::size_t count) {
-    load(x, count);
-    sort_descending();
-    guess(rows, count);
+    load_rows(x, count);
+    prepare(rows, count);
+    find_moments();
+    const Mask<T> rough = variance_ >= T(9) * tau_ * tau_;
+    sorted_ = any(rough);
+    if (sorted_) start_sorted(rough);
+    else start_smooth();
     const int sweeps = iterate();
     for (std::size_t i = 0; i < count; ++i) {
-      const double low = double(rest_[i]) + double(at_[i]);
-      rows[i].b = {centre_[i], static_cast<T>(low)};
-      rows[i].sweeps = sweeps + 1;  // and one for loading and sorting
-      rows[i].solved = done_[i] && usable_[i] && std::isfinite(low);
+      rows[i].b = {centre_[i], at_[i]};
+      rows[i].sweeps = sweeps + 1 + sorted_;  // loading, sorting
+      rows[i].solved = done_[i] && usable_[i] && std::isfinite(at_[i]);
     }
   }
 
  private:
+  static constexpr T kInfinite = std::numeric_limits<T>::infinity();
   // Short sums first: equal scores must not add up their rounding. The last block is filled with -inf.
   static constexpr std::size_t kBlockRows = 8;
 
   // Lanes without a row repeat the first one.
-  void load(const T* x, std::size_t count) {
-    for (std::size_t lane = 0; lane < kRows; ++lane) {
-      const T* row = x + (lane < count ? lane : 0) * n_;
-      for (std::size_t i = 0; i < n_; ++i) scores_[i][lane] = row[i];
+  void load_rows(const T* x, std::size_t count) {
+    Pack<T> block[kRows];
+    for (std::size_t begin = 0; begin < n_; begin += kRows) {
+      const std::size_t length = std::min(kRows, n_ - begin);
+      for (std::size_t lane = 0; lane < kRows; ++lane) {
+        const T* row = x + (lane < count ? lane : 0) * n_ + begin;
+        block[lane] = length == kRows ? load(row) : load_part(row, length, -kInfinite);
+      }
+      transpose<T>(block);
+      for (std::size_t i = 0; i < length; ++i) scores_[begin + i] = block[i];
     }
   }
 
@@ -84,91 +117,127 @@ template <class F, class T> class Tile {
     return network;
   }
 
-  // As in Solver: from the hard threshold where τ is small, from the row's moments where it is not.
-  void guess(const Row* rows, std::size_t count) {
+  // ---- what depends on k and τ alone: rows mostly share both
+  void prepare(const Row* rows, std::size_t count) {
+    for (std::size_t lane = 0; lane < kRows; ++lane) {
+      const Row& row = rows[lane < count ? lane : 0];
+      if (row.k == k_[lane] && row.temperature == temperature_[lane]) continue;
+      set_lane(lane, row.k, row.temperature);
+    }
+  }
+
+  void set_lane(std::size_t lane, double k, double temperature) {
+    const double n = double(n_);
+    k_[lane] = k, temperature_[lane] = temperature;
+    valid_[lane] = k > 0 && k < n ? -1 : 0;
+    if (!valid_[lane]) k = 0.5 * n;
+    const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
+    tau_[lane] = T(temperature), scale_[lane] = scale_of<F, T>(temperature);
+    whole_[lane] = T(whole), part_[lane] = T(part);
+    part_quantile_[lane] = T(part > 0 ? F::quantile(part) : 0);
+    low_quantile_[lane] = T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1))));
+    high_quantile_[lane] = T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1))));
+    own_[lane] = T(F::quantile(k / n)), bell_[lane] = T(-Normal<double>::quantile(k / n));
+    alike_ = true;
+    for (std::size_t i = 1; i < kRows; ++i) {
+      alike_ = alike_ && k_[i] == k_[0] && temperature_[i] == temperature_[0];
+    }
+  }
+
+  // ---- the starting guess
+  void find_moments() {
     Pack<T> sum{}, squares{};
-    const Pack<T> origin = scores_[n_ / 2];
+    const Pack<T> origin = scores_[0];
+    lowest_ = highest_ = origin;
     for (std::size_t i = 0; i < n_; ++i) {
       const Pack<T> z = scores_[i] - origin;
       sum += z, squares += z * z;
+      lowest_ = smaller<T>(lowest_, scores_[i]), highest_ = larger<T>(highest_, scores_[i]);
     }
     const T share = T(1) / T(n_);
     const Pack<T> mean = sum * share, variance = squares * share - mean * mean;
-    for (std::size_t lane = 0; lane < kRows; ++lane) {
-      const Row& row = rows[lane < count ? lane : 0];
-      guess_lane(lane, row, double(mean[lane]), double(variance[lane]), origin[lane]);
+    usable_ = valid_ & (variance < kInfinite);  // false for NaN
+    mean_ = mean + origin, variance_ = variance > T(0) ? variance : Pack<T>{};
+  }
+
+  // From the row's moments, where τ is large. With q = F^-1(k/n), b is between min - qτ and max - qτ.
+  void start_smooth() {
+    centre_ = mean_ + smooth_distance();
+    const Pack<T> shift = own_ * tau_, slack = T(1e-3) * tau_;
+    low_ = ((lowest_ - centre_) - shift) - slack, high_ = ((highest_ - centre_) - shift) + slack;
+    at_ = Pack<T>{};
+  }
+
+  Pack<T> smooth_distance() {
+    const Pack<T> size = root(variance_ * bell_ * bell_ + (own_ - F::kMiddle) * (own_ - F::kMiddle) * tau_ * tau_);
+    const Pack<T> rough = (bell_ < T(0) ? -size : size) - F::kMiddle * tau_;
+    if constexpr (F::kOrder == 5) {
+      const Pack<T> ratio = root(variance_) / tau_;
+      const double typical = sum_lanes(ratio) / double(kRows);
+      if (alike_ && typical > 0.05 && valid_[0]) {
+        const auto known = guess_.smooth(k_[0] / double(n_), typical, double(rough[0]) / temperature_[0]);
+        return tau_ * (T(known.root) + T(known.slope) * (ratio - T(known.ratio)));
+      }
     }
+    return rough;
   }
 
-  void guess_lane(std::size_t lane, const Row& row, double mean, double variance, double origin) {
-    const double tau = row.temperature;
-    const bool valid = row.k > 0 && row.k < double(n_) && std::isfinite(variance);
-    variance = std::max(0.0, variance);
-    const Shares& at = shares(valid ? row.k : 0.5 * double(n_));
-    const auto index = static_cast<std::size_t>(at.whole);
-    const double below = scores_[index][lane];
-    const double width = at.part > 0 ? 0 : double(scores_[index - 1][lane]) - below;
-    double offset = at.part > 0 ? -tau * at.part_quantile : 0.5 * width - F::kMiddle * tau;
-    const double low = -tau * at.low_quantile, high = width - tau * at.high_quantile;
-    if (variance < 16 * tau * tau) {
-      const double spread = std::sqrt(variance * at.bell * at.bell + tau * tau * at.own * at.own);
-      const double wish = (origin - below) + mean + (at.bell < 0 ? -spread : spread) - F::kMiddle * tau;
-      offset = std::clamp(wish, low, high);
+  // From the hard threshold, where τ is small: b is where the root would be if only the scores next to
+  // it counted, and the bracket holds whatever the others add.
+  void start_sorted(Mask<T> rough) {
+    sort_descending();
+    Pack<T> above{};
+    if (alike_) {
+      const auto index = static_cast<std::size_t>(whole_[0]);
+      centre_ = scores_[index], above = scores_[index > 0 ? index - 1 : 0];
+    } else {
+      for (std::size_t lane = 0; lane < kRows; ++lane) {
+        const auto index = static_cast<std::size_t>(whole_[lane]);
+        centre_[lane] = scores_[index][lane], above[lane] = scores_[index > 0 ? index - 1 : 0][lane];
+      }
     }
-    const double b = below + offset;
-    centre_[lane] = T(b);
-    rest_[lane] = T((below - double(centre_[lane])) + offset);
-    low_[lane] = T(low - offset), high_[lane] = T(high - offset);
-    tau_[lane] = T(tau), scale_[lane] = scale_of<F, T>(tau);
-    whole_[lane] = T(at.whole), part_[lane] = T(at.part);
-    usable_[lane] = valid ? -1 : 0;
+    width_ = part_ > T(0) ? Pack<T>{} : above - centre_;
+    low_ = -tau_ * low_quantile_, high_ = width_ - tau_ * high_quantile_;
+    const Pack<T> hard = part_ > T(0) ? -tau_ * part_quantile_ : T(0.5) * width_ - F::kMiddle * tau_;
+    at_ = hard;
+    if (!any(~rough)) return;
+    const Pack<T> smooth = (mean_ - centre_) + smooth_distance();
+    at_ = rough ? hard : larger<T>(low_, smaller<T>(high_, smooth));
   }
 
-  // What depends on k alone; rows mostly share it.
-  struct Shares {
-    double k = -1, whole, part, part_quantile, low_quantile, high_quantile, bell, own;
-  };
-
-  const Shares& shares(double k) {
-    if (k == shares_.k) return shares_;
-    const double n = double(n_), whole = std::floor(k), part = k - whole;
-    const double last = part > 0 ? part : 1;
-    shares_ = {k,
-               whole,
-               part,
-               part > 0 ? F::quantile(part) : 0,
-               F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1))),
-               F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1))),
-               -Normal<double>::quantile(k / n),
-               F::kMiddle - F::quantile(k / n)};
-    return shares_;
-  }
-
+  // ---- the iteration
   struct PackSums {
-    Pack<T> lower{}, upper{}, pdf{}, curve{};
+    Pack<T> lower{}, upper{}, pdf{}, curve{}, third{}, fourth{};
     Mask<T> not_above{};
+
+    PackSums& operator+=(const PackSums& o) {
+      lower += o.lower, upper += o.upper, not_above += o.not_above;
+      if constexpr (!F::kExponential) pdf += o.pdf, curve += o.curve;
+      if constexpr (F::kOrder == 5) third += o.third, fourth += o.fourth;
+      return *this;
+    }
   };
 
   PackSums sweep() const {
-    const Pack<T> centre = centre_, shift = rest_ + at_, scale = scale_, none{};
+    const Pack<T> centre = centre_, at = at_, scale = scale_, none{};
     PackSums total;
     for (std::size_t begin = 0; begin < padded_; begin += kBlockRows) {
       PackSums part;
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < kBlockRows; ++i) {
-        const Pack<T> z = (scores_[begin + i] - centre) - shift;
+        const Pack<T> z = (scores_[begin + i] - centre) - at;
         const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-        const Values<T> at = values_at<F, T>(z, scale);
-        part.lower += below ? at.tail : none;
-        part.upper += below ? none : at.tail;
+        const Values<T> values = values_at<F, T>(z, scale);
+        part.lower += below ? values.tail : none;
+        part.upper += below ? none : values.tail;
         part.not_above += below;
         if constexpr (!F::kExponential) {
-          part.pdf += at.pdf;
-          part.curve += below ? at.drop : -at.drop;
+          const Pack<T> slope = below ? values.drop : -values.drop;
+          part.pdf += values.pdf, part.curve += slope;
+          if constexpr (F::kOrder == 5) part.third += values.pdf * values.third, part.fourth += slope * values.fourth;
         }
       }
-      total.lower += part.lower, total.upper += part.upper, total.not_above += part.not_above;
-      if constexpr (!F::kExponential) total.pdf += part.pdf, total.curve += part.curve;
+      total += part;
     }
     if constexpr (F::kExponential) {
       total.pdf = total.lower + total.upper, total.curve = total.lower - total.upper;
@@ -176,17 +245,31 @@ template <class F, class T> class Tile {
     return total;
   }
 
+  // In units of τ: Halley's step, or the root of the Taylor polynomial of degree 4 near it.
+  static Pack<T> step_of(const PackSums& s, Pack<T> residual) {
+    const Pack<T> newton = residual / s.pdf, bend = T(0.5) * newton * s.curve / s.pdf;
+    const Pack<T> halley = absolute<T>(bend) < T(0.5) ? newton / (T(1) - bend) : newton;
+    if constexpr (F::kOrder < 5) return halley;
+    const Pack<T> second = T(0.5) * s.curve, third = s.third * T(1.0 / 6), fourth = s.fourth * T(1.0 / 24);
+    Pack<T> d = halley;
+    for (int i = 0; i < 2; ++i) {
+      const Pack<T> value = residual + d * (d * (second + d * (d * fourth - third)) - s.pdf);
+      const Pack<T> slope = d * (T(2) * second + d * (T(4) * d * fourth - T(3) * third)) - s.pdf;
+      d -= value / slope;
+    }
+    return (absolute<T>(halley) < T(0.5)) & (absolute<T>(d - halley) < T(0.2)) ? d : halley;
+  }
+
   int iterate() {
-    constexpr int kMostSweeps = 11;
-    constexpr T epsilon = std::numeric_limits<T>::epsilon(), limit = T(is_single<T> ? 2e-3 : 1e-5);
-    at_ = Pack<T>{};
+    constexpr int kMostSweeps = 10;
+    constexpr T epsilon = std::numeric_limits<T>::epsilon();
+    constexpr T limit = F::kOrder == 5 ? T(F::kShort) : T(is_single<T> ? 1e-3 : 1e-6);
     done_ = Mask<T>{};
     for (int sweeps = 1; sweeps <= kMostSweeps; ++sweeps) {
       const PackSums s = sweep();
       const Pack<T> above = __builtin_convertvector(s.not_above, Pack<T>) + T(padded_);
       const Pack<T> residual = ((above - whole_) - part_) + (s.lower - s.upper);
-      const Pack<T> newton = residual / s.pdf, bend = T(0.5) * newton * s.curve / s.pdf;
-      const Pack<T> step = absolute<T>(bend) < T(0.5) ? newton / (T(1) - bend) : newton;
+      const Pack<T> step = step_of(s, residual);
       low_ = residual > T(0) ? at_ : low_;
       high_ = residual < T(0) ? at_ : high_;
       const Pack<T> next = at_ + step * tau_;
@@ -197,23 +280,38 @@ template <class F, class T> class Tile {
       if constexpr (F::kTail == Tail::none) {
         settled = absolute<T>(residual) <= T(8) * epsilon * (s.lower + s.pdf);
       }
-      const Pack<T> moved = inside ? next : T(0.5) * (low_ + high_);
-      at_ = done_ ? at_ : settled & ~inside ? at_ : moved;
+      Pack<T> moved = inside ? next : T(0.5) * (low_ + high_);
+      moved = settled & ~inside ? at_ : moved;
+      if (F::kTail != Tail::none) {  // exactly k above and a tail that is 0: any b in the gap fits p
+        const Mask<T> gap = (above == whole_ + part_) & ((s.lower == T(0)) | (s.upper == T(0)));
+        if (!(any_gap_ && sorted_)) usable_ &= ~gap;
+        moved = gap ? T(0.5) * width_ : moved;
+        settled |= gap;
+      }
+      at_ = done_ ? at_ : moved;
       done_ |= settled;
-      // exactly k above and a tail that is 0: Solver balances logarithms there
-      if (F::kTail != Tail::none) usable_ &= ~((above == whole_ + part_) & ((s.lower == T(0)) | (s.upper == T(0))));
-      const Mask<T> waiting = usable_ & ~done_;
-      if (sum_lanes(waiting) == 0) return sweeps;
+      if (!any(usable_ & ~done_)) return sweeps;
     }
     return kMostSweeps;
   }
 
+  static bool any(Mask<T> mask) { return sum_lanes(mask) != 0; }
+
+  static Pack<T> root(Pack<T> x) {
+    Pack<T> y;
+    for (std::size_t i = 0; i < kRows; ++i) y[i] = std::sqrt(x[i]);
+    return y;
+  }
+
   std::size_t n_, padded_;
+  bool any_gap_, sorted_ = false, alike_ = false;
   std::vector<Comparator> network_;
+  Guess<F, T> guess_;
   Pack<T> scores_[kMostScores];
-  Pack<T> centre_, rest_, at_, low_, high_, tau_, scale_, whole_, part_;
-  Mask<T> done_, usable_;
-  Shares shares_;
+  double k_[kRows] = {}, temperature_[kRows] = {};
+  Pack<T> tau_{}, scale_{}, whole_{}, part_{}, part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
+  Pack<T> mean_{}, variance_{}, lowest_{}, highest_{}, width_{}, centre_{}, at_{}, low_{}, high_{};
+  Mask<T> valid_{}, usable_{}, done_{};
 };
 
 }  // namespace softorder::SOFTORDER_LEVEL

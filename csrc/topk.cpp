@@ -73,7 +73,7 @@ template <class F, class T> Answer<T> solve_row(Solver<F, T>& solver, const Topk
 template <class F, class T>
 void forward_tiles(const TopkForward& a, std::size_t begin, std::size_t end, Solver<F, T>& solver) {
   using Rows = Tile<F, T>;
-  Rows tile(a.n);
+  Rows tile(a.n, a.p != nullptr);
   typename Rows::Row rows[Rows::kRows];
   for (std::size_t first = begin; first < end; first += Rows::kRows) {
     const std::size_t count = std::min(Rows::kRows, end - first);
@@ -107,8 +107,8 @@ struct GradientSums {
   }
 };
 
-// Writes f(u_i) to d and sums it against 1, v, u and uv.
-template <class F, class T>
+// Writes f(u_i) to d and sums it against 1 and v, and against u and uv where τ wants a gradient.
+template <class F, class T, bool kByTemperature>
 GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshold<T> b, T scale) {
   GradientSums total;
   const T unit = scale / F::kUnit;
@@ -117,12 +117,16 @@ GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshol
     for_packs(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const Pack<T> z = (scores - b.centre) - b.rest;
       const Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
-      const Pack<T> fu = f == T(0) ? Pack<T>{} : f * (z * unit);
       const Pack<T> upstream = count == kLanes<T> ? load(v + begin + i) : load_part(v + begin + i, count, T(0));
       std::memcpy(d + begin + i, &f, count * sizeof(T));
-      pdf += f, pdf_v += f * upstream, pdf_u += fu, pdf_uv += fu * upstream;
+      pdf += f, pdf_v += f * upstream;
+      if constexpr (kByTemperature) {
+        const Pack<T> fu = f == T(0) ? Pack<T>{} : f * (z * unit);
+        pdf_u += fu, pdf_uv += fu * upstream;
+      }
     });
-    total += {sum_lanes(pdf), sum_lanes(pdf_v), sum_lanes(pdf_u), sum_lanes(pdf_uv)};
+    total += {sum_lanes(pdf), sum_lanes(pdf_v)};
+    if constexpr (kByTemperature) total += {0, 0, sum_lanes(pdf_u), sum_lanes(pdf_uv)};
   }
   return total;
 }
@@ -134,17 +138,19 @@ void backward_row(const TopkBackward& a, std::size_t row, double temperature, Te
   T* out = static_cast<T*>(a.grad_scores) + row * a.n;
   const Threshold<T> b{static_cast<const T*>(a.centre)[row], static_cast<const T*>(a.rest)[row]};
   const T scale = scale_of<F, T>(temperature);
-  GradientSums parts[Team::kMost], sums;
+  GradientSums sums;
   if (std::isfinite(b.centre)) {
-    team.split(a.n, [&](std::size_t begin, std::size_t end, int member) {
-      parts[member] = sum_gradients<F>(x + begin, v + begin, out + begin, end - begin, b, scale);
+    sums = team.sum<GradientSums>(a.n, [&](std::size_t begin, std::size_t end, int) {
+      const auto sum = a.grad_temperature ? sum_gradients<F, T, true> : sum_gradients<F, T, false>;
+      return sum(x + begin, v + begin, out + begin, end - begin, b, scale);
     });
-    for (int member = 0; member < team.size; ++member) sums += parts[member];
   }
   const bool flat = sums.pdf == 0;
   const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
   a.grad_k[row] = b.centre != b.centre ? double(b.centre) : mean;
-  a.grad_temperature[row] = flat ? a.grad_k[row] * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature;
+  if (a.grad_temperature) {
+    a.grad_temperature[row] = flat ? a.grad_k[row] * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature;
+  }
   const T centre = T(mean), inverse = T(1 / temperature);
   team.split(a.n, [&](std::size_t begin, std::size_t end, int) {
     if (flat) return std::fill(out + begin, out + end, T(a.grad_k[row]) * T(0));
