@@ -289,7 +289,7 @@ template <class F, class T> class Solver {
     around.cut(-guard_, guard_);
     const double range = exact_range(sums);
     // without a true bracket a long search means a bad guess: better to start again
-    const double most = selected_ ? kInfinity : 4 * double(n_);
+    const double most = selected_ ? kInfinity : touched_ + 1.2 * double(n_);
     double base = 0, at = 0;  // the list's centre relative to b, and where we are relative to that
     double best = kInfinity, span = 2 * list_radius();
     for (int turn = 0; turn < kMaxSweeps && touched_ < most; ++turn) {
