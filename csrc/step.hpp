@@ -53,12 +53,19 @@ template <class F> double step(const Sums& s, double k) {
   return F::kOrder == 5 ? taylor_step(s, residual, halley) : halley;
 }
 
+// Whether a move (in units of τ) is lost in the rounding of p near 1, and the residual in that of Σ p.
+template <class T> bool unseen(double move, double residual, double k) {
+  constexpr double epsilon = std::numeric_limits<T>::epsilon();
+  return std::abs(move) <= epsilon && std::abs(residual) <= 4 * epsilon * k;
+}
+
 // Whether the sums already agree with k to the last digits, or `move` (in units of τ) is so short
 // that what remains after it does not matter. The second would not do for a piecewise linear sum.
 template <class F, class T> bool settled(const Sums& s, double k, double move, std::size_t n) {
   if constexpr (F::kTail == Tail::none) {
     const double rounding = (16 + 0.5 * std::sqrt(double(n))) * std::numeric_limits<T>::epsilon();
-    return std::abs(s.residual(k)) <= std::min(1e-6, rounding) * (s.lower + s.upper_pdf);
+    const double residual = std::abs(s.residual(k));
+    return unseen<T>(move, residual, k) || residual <= std::min(1e-6, rounding) * (s.lower + s.upper_pdf);
   }
   const double rate = s.pdf() / (s.lower + s.upper);  // far from 1 in the tails of Cauchy and normal
   if constexpr (F::kTail != Tail::hyperbola) return std::abs(move) * std::max(1.0, rate) <= F::kShort;

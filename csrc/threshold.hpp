@@ -54,11 +54,12 @@ template <class T> struct Bracket {
     return (at == low && low_residual < kInfinity) || (at == high && high_residual > -kInfinity);
   }
   double middle() const { return double(T(0.5 * (low + high))); }
-  // `wanted` where it lies inside; else the middle and the false position by turns.
-  double inside(double wanted) {
+  // `wanted` where it lies inside; else the middle and the false position by turns. Only where the
+  // sum is `linear` may the latter be very near to an end.
+  double inside(double wanted, bool linear) {
     if (wanted > low && wanted < high) return wanted;
-    const double share = low_residual / (low_residual - high_residual);
-    halve = !halve || !(share > 0.02 && share < 0.98);
+    const double share = low_residual / (low_residual - high_residual), least = linear ? 0 : 0.02;
+    halve = !halve || !(share > least && share < 1 - least);
     return low + width() * (halve ? 0.5 : share);
   }
 };
@@ -202,6 +203,7 @@ template <class F, class T> class Solver {
       around.update(0, residual);
       if (in_gap<F>(sums, k_)) return balance_gap();
       double move = step<F>(sums, k_) * temperature_;
+      if (F::kTail == Tail::hyperbola && near == 0) move = heavy_move(sums, move);
       if (settled<F, T>(sums, k_, move / temperature_, n_)) {
         if (F::kShiftable && !narrow && p_) shift_ = move / temperature_;
         return b_.add(move), true;
@@ -213,7 +215,7 @@ template <class F, class T> class Solver {
         previous = kInfinity;
         continue;
       }
-      if (2 * near > n_) crowded_ = radius;
+      if (2 * near > n_) crowded_ = crowded_ < kInfinity ? 0.1 * radius : radius;
       // hyperbolas around an empty list are a better model than their Taylor polynomial
       else if (near > 0 || (narrow && F::kTail != Tail::hyperbola)) {
         const Outcome outcome = solve_near(far, sums, near, around, move);
@@ -232,9 +234,10 @@ template <class F, class T> class Solver {
         previous = kInfinity;
         continue;
       }
-      move = around.inside(move);
+      move = around.inside(move, F::kTail == Tail::none);
       guard_ = std::min(0.5 * std::abs(move), around.width());
       b_.add(move);
+      if (F::kTail == Tail::none && unseen<T>(move / temperature_, residual, k_)) return true;
       around.low -= move, around.high -= move;
     }
     return true;
@@ -317,7 +320,7 @@ template <class F, class T> class Solver {
         next = up ? around.high : around.low;
         (up ? high_known : low_known) = true;
       } else {
-        next = around.inside(next);
+        next = around.inside(next, F::kTail == Tail::none);
         if (low_known && high_known && shrink(far, near, around, span)) {
           const double centre = around.middle();
           base += centre, next -= centre, at -= centre;
@@ -377,6 +380,13 @@ template <class F, class T> class Solver {
     if (F::kOrder > 2 && guard_ < 0.5 * temperature_) return false;  // plain steps are faster
     if (radius > 0.1 * crowded_) return false;
     return selected_ || (radius * density_ < 0.15 && radius < outer_);
+  }
+
+  // Far from the root of a row with heavy tails, Σ p falls like 1/b: Newton's step on 1/Σp.
+  double heavy_move(const Sums& s, double move) const {
+    const double residual = s.residual(k_), sum = k_ + residual;
+    const double ratio = residual > 0 ? sum / k_ : (valid_ - sum) / (valid_ - k_);
+    return ratio > 2 ? residual / s.pdf() * ratio * temperature_ : move;
   }
 
   // Whether b is on one side of all scores and far from them.
