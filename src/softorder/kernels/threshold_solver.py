@@ -156,7 +156,7 @@ class Rows:
 
 
 class Solver:
-    """Solves the rows of a matrix; `solve` returns centre, rest and passes of every row."""
+    """Solves the rows of a matrix; `solve` returns b, stacked, and the passes of every row."""
 
     def __init__(self, x: Tensor, k: Array, tau: Array, law: Density) -> None:
         self.law = law
@@ -164,11 +164,10 @@ class Solver:
         self.n = x.shape[1]
         self.short = _SHORT[x.dtype]
         self.epsilon = torch.finfo(x.dtype).eps
-        self.centre = np.empty(len(k), _NUMPY[x.dtype])
-        self.rest = np.empty_like(self.centre)
+        self.b = np.empty((2, len(k)), _NUMPY[x.dtype])
         self.sweeps = np.zeros(len(k), np.int32)
 
-    def solve(self) -> tuple[Array, Array, Array]:
+    def solve(self) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):
             rows = self._start(self.rows)
             for turn in range(_MOST_TURNS):
@@ -178,13 +177,13 @@ class Solver:
                     break
                 rows = self._improve(rows, turn)
             self._finish(rows)
-        return self.centre, self.rest, self.sweeps
+        return self.b, self.sweeps
 
     def _finish(self, rows: Rows) -> None:
         self._answer(rows, *rows.split())
 
     def _answer(self, rows: Rows, centre: Array, rest: Array) -> None:
-        self.centre[rows.index], self.rest[rows.index] = centre, rest
+        self.b[0, rows.index], self.b[1, rows.index] = centre, rest
         self.sweeps[rows.index] = np.rint(rows.sweeps)
 
     # ---- rows whose threshold is not a finite number: the contract of kernels/threshold.py -----
@@ -227,8 +226,8 @@ class Solver:
         sample = rows.x[:, :: self.n // _SAMPLE].contiguous()
         share = sample.shape[1] / self.n
         solver = Solver(sample, rows.k * share, rows.tau, self.law)
-        centre, rest, sweeps = solver.solve()
-        rows.set_b(centre.astype(np.float64), rest.astype(np.float64))
+        b, sweeps = solver.solve()
+        rows.set_b(*b.astype(np.float64))
         rows.sweeps = sweeps * share
 
     def _start_lost(self, rows: Rows, lost: Array) -> Rows:

@@ -13,46 +13,40 @@ from softorder.kernels.threshold_solver import Solver
 
 def solve(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
-) -> tuple[Tensor, Tensor, Tensor]:
-    """centre, rest and the number of passes."""
+) -> tuple[Tensor, Tensor]:
+    """Centres and rests, stacked, and the number of passes."""
     shape = scores.shape[:-1]
     ks, temperatures = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
     rows = scores.reshape(len(ks), scores.shape[-1])
     found = Solver(rows, ks, temperatures, density.anchored).solve()
-    centre, rest, sweeps = (torch.from_numpy(v).to(scores.device).view(shape) for v in found)
-    return centre, rest, sweeps
+    b, sweeps = (torch.from_numpy(v).to(scores.device) for v in found)
+    return b.view(2, *shape), sweeps.view(shape)
 
 
 def forward(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
-) -> tuple[Tensor, Tensor, Tensor]:
-    """p, centre and rest."""
-    centre, rest, _ = solve(scores, k, temperature, density)
-    u = distance(scores, centre, rest, temperature)
-    side, tail, *_ = density.anchored.sides(u)
-    p = torch.lerp(tail, 1 - tail, side.clamp_(min=0))  # the tail below b, 1 - tail above
-    return p, centre, rest
+) -> tuple[Tensor, Tensor]:
+    """p and its threshold."""
+    b, _ = solve(scores, k, temperature, density)
+    side, tail, *_ = density.anchored.sides(distance(scores, b, temperature))
+    return torch.lerp(tail, 1 - tail, side.clamp_(min=0)), b  # the tail below b, 1 - tail above
 
 
 def backward(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: Density,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row."""
-    u = distance(scores, centre, rest, temperature)
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: Density
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked."""
+    u = distance(scores, b, temperature)
     pdf = density.anchored.pdf(u)
-    if not centre.isfinite().all():
-        pdf *= centre.isfinite().unsqueeze(-1)
+    finite = b[0].isfinite()
+    if not finite.all():
+        pdf *= finite.unsqueeze(-1)
     return vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
 
 
-def distance(scores: Tensor, centre: Tensor, rest: Tensor, temperature: Tensor) -> Tensor:
+def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
-    centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
+    centre, rest = b.unsqueeze(-1)
     scale = inverse(temperature, scores.dtype)
     if not centre.isfinite().all():
         return exact_distance(scores, centre, rest, scale)
@@ -71,8 +65,8 @@ def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     return (1 / temperature).clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
 
 
-def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row, in differentiable torch.
+def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked; differentiable.
 
     With d = f(u)/τ, scale = 1/τ, q = d/Σd and upstream v: ∂L/∂x = d ⊙ (v - <q,v>), ∂L/∂k = <q,v>,
     ∂L/∂τ = -Σ v d (u - <q,u>). All are 0 where Σd underflows.
@@ -84,4 +78,4 @@ def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor
     by_scores = torch.where(flat, 0.0, scale) * pdf * (upstream - mean)
     u = torch.nan_to_num(u, posinf=0.0, neginf=0.0)  # there f(u) = 0, and the product is 0
     by_temperature = -(by_scores * u).sum(-1)
-    return by_scores, mean.squeeze(-1).double(), by_temperature.double()
+    return by_scores, torch.stack([mean.squeeze(-1), by_temperature]).double()
