@@ -8,12 +8,14 @@ the device after every pass anyway. Nothing is sorted unless the model of the su
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from softorder.densities import Density
+from softorder.kernels import threshold_easy as easy
 from softorder.kernels.threshold_rows import NUMPY, Rows, classify, moments, ranked
 from softorder.kernels.threshold_steps import next_step
 from softorder.kernels.threshold_sums import Array, Sums, sweep
@@ -25,8 +27,47 @@ _SELECTION = 2  # passes that a selection counts as, beside the classification b
 _SHORT = {torch.float32: {2: 1e-4, 3: 1e-2}, torch.float64: {2: 1e-8, 3: 1e-5}}
 
 
+class Start(NamedTuple):
+    """Thresholds that are near the root, perhaps, and the passes that they took."""
+
+    b: Array
+    sweeps: Array
+
+
+def solve(x: Tensor, k: Array, tau: Array, law: Density) -> tuple[Array, Array]:
+    """b of every row of a matrix, centres and rests stacked, and the number of passes."""
+    with np.errstate(all="ignore"):
+        start = _from_sample(x, k, tau, law) if x.shape[1] >= 4 * _SAMPLE else None
+        if len(x) == 1:
+            row = easy.Row(x[0], k.item(), tau.item(), law, _SHORT[x.dtype])
+            place = easy.improve(row, None if start is None else _place(start))
+            start = None if place is None else _start(place, NUMPY[x.dtype])
+            if start is not None and place is not None and place.solved:
+                return start.b, start.sweeps
+        return Solver(x, k, tau, law).solve(start)
+
+
+def _from_sample(x: Tensor, k: Array, tau: Array, law: Density) -> Start:
+    sample = x[:, :: x.shape[1] // _SAMPLE].contiguous()
+    share = sample.shape[1] / x.shape[1]
+    b, sweeps = solve(sample, k * share, tau, law)
+    return Start(b, sweeps * share)
+
+
+def _place(start: Start) -> easy.Place:
+    centre, rest = start.b[:, 0].tolist()
+    return easy.Place(centre, rest, start.sweeps.item())
+
+
+def _start(place: easy.Place, dtype: type) -> Start:
+    b = place.centre + place.rest
+    centre = float(dtype(b))
+    rest = (b - centre) + ((place.centre - b) + place.rest)
+    return Start(np.array([[centre], [rest]], dtype), np.array([round(place.sweeps)], np.int32))
+
+
 class Solver:
-    """Solves the rows of a matrix; `solve` returns b, stacked, and the passes of every row."""
+    """Solves the rows of a matrix, whatever they are."""
 
     def __init__(self, x: Tensor, k: Array, tau: Array, law: Density) -> None:
         self.law = law
@@ -37,16 +78,15 @@ class Solver:
         self.b = np.empty((2, len(k)), NUMPY[x.dtype])
         self.sweeps = np.zeros(len(k), np.int32)
 
-    def solve(self) -> tuple[Array, Array]:
-        with np.errstate(all="ignore"):
-            rows = self._start(self.rows)
-            for turn in range(_MOST_TURNS):
-                if turn == 3:
-                    rows = self._drop_rootless(rows, ~rows.classified)
-                if not len(rows):
-                    break
-                rows = self._improve(rows, turn)
-            self._finish(rows)
+    def solve(self, start: Start | None) -> tuple[Array, Array]:
+        rows = self._begin(self.rows, start)
+        for turn in range(_MOST_TURNS):
+            if turn == 3:
+                rows = self._drop_rootless(rows, ~rows.classified)
+            if not len(rows):
+                break
+            rows = self._improve(rows, turn)
+        self._finish(rows)
         return self.b, self.sweeps
 
     def _finish(self, rows: Rows) -> None:
@@ -82,23 +122,17 @@ class Solver:
 
     # ---- the starting guess --------------------------------------------------------------------
 
-    def _start(self, rows: Rows) -> Rows:
+    def _begin(self, rows: Rows, start: Start | None) -> Rows:
         rows = self._drop_rootless(rows, (rows.k <= 0) | (rows.k >= self.n))
         if not len(rows):
             return rows
-        if self.n < 4 * _SAMPLE:
-            return self._start_from_moments(rows)
-        self._start_from_sample(rows)
+        if start is None:
+            rows = self._start_from_moments(rows)
+        else:
+            rows.sweeps += start.sweeps[rows.index]
+            rows.set_b(*start.b[:, rows.index].astype(np.float64))
         lost = ~np.isfinite(rows.high)
         return self._start_lost(rows, lost) if lost.any() else rows
-
-    def _start_from_sample(self, rows: Rows) -> None:
-        sample = rows.x[:, :: self.n // _SAMPLE].contiguous()
-        share = sample.shape[1] / self.n
-        solver = Solver(sample, rows.k * share, rows.tau, self.law)
-        b, sweeps = solver.solve()
-        rows.set_b(*b.astype(np.float64))
-        rows.sweeps = sweeps * share
 
     def _start_lost(self, rows: Rows, lost: Array) -> Rows:
         rows.by[lost] = math.nan
@@ -110,8 +144,6 @@ class Solver:
         return rows
 
     def _start_from_moments(self, rows: Rows) -> Rows:
-        """The smoothed row as a sum of two variables, bell and F, whose quantiles add like errors;
-        but far out in an exponential tail of F the bell only adds its cumulant."""
         mean, deviation = moments(rows.x, np.full(len(rows), self.n), finite=True)
         rows.sweeps += 1
         odd = ~np.isfinite(deviation)
@@ -127,14 +159,8 @@ class Solver:
         bell = -torch.special.ndtri(torch.from_numpy(share)).numpy()
         mean, deviation = rows.high, rows.low
         own = np.abs(self.law.middle - self._quantile(share)) * rows.tau
-        size = np.hypot(deviation * bell, own)
-        if self.law.decay == "exponential":
-            cumulant = 0.5 * deviation / rows.tau * deviation
-            size = np.where(own > cumulant + deviation, own + cumulant, size)
-        rows.set_b(mean, np.copysign(size, bell) - self.law.middle * rows.tau)
-        rows.left, rows.right = np.full(len(rows), -math.inf), np.full(len(rows), math.inf)
-        lost = ~np.isfinite(rows.high)
-        return self._start_lost(rows, lost) if lost.any() else rows
+        rows.set_b(mean, easy.guess(bell, deviation, own, rows.tau, self.law))
+        return rows
 
     # ---- the iteration -------------------------------------------------------------------------
 

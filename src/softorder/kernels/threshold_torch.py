@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from softorder.densities import Density
-from softorder.kernels.threshold_solver import Solver
+from softorder.kernels import threshold_solver
+from softorder.kernels.threshold_sums import Array
 
 
 def solve(
@@ -16,11 +18,18 @@ def solve(
 ) -> tuple[Tensor, Tensor]:
     """Centres and rests, stacked, and the number of passes."""
     shape = scores.shape[:-1]
-    ks, temperatures = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
-    rows = scores.reshape(len(ks), scores.shape[-1])
-    found = Solver(rows, ks, temperatures, density.anchored).solve()
+    rows = scores.reshape(math.prod(shape), scores.shape[-1])
+    counts, temperatures = _on_host(k, shape), _on_host(temperature, shape)
+    found = threshold_solver.solve(rows, counts, temperatures, density.anchored)
     b, sweeps = (torch.from_numpy(v).to(scores.device) for v in found)
     return b.view(2, *shape), sweeps.view(shape)
+
+
+def _on_host(value: Tensor, shape: torch.Size) -> Array:
+    """One number per row."""
+    if value.numel() == 1:
+        return np.full(math.prod(shape), value.item())
+    return value.expand(shape).reshape(-1).cpu().numpy()
 
 
 def forward(
@@ -46,9 +55,9 @@ def backward(
 
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
-    centre, rest = b.unsqueeze(-1)
+    centre, rest = b.unsqueeze(-1).unbind()
     scale = inverse(temperature, scores.dtype)
-    if not centre.isfinite().all():
+    if not math.isfinite(centre.sum(dtype=torch.float64).item()):  # at once for all rows
         return exact_distance(scores, centre, rest, scale)
     return (scores - centre).sub_(rest).mul_(scale)
 
@@ -62,7 +71,7 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: Tensor) 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
-    return (1 / temperature).clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
+    return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
 
 
 def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,131 @@
+"""One easy row: the steps of the solver without their safeguards, in plain numbers.
+
+A short row costs as much as it needs calls of torch and NumPy, whatever its length. But most rows
+need no bracket and no model, only a guess from their moments and a few steps that shrink by
+themselves: torch for the sums, Python for the rest. What is not easy is left to the solver.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softorder.densities import Density, UserDensity
+from softorder.kernels.threshold_sums import Array, totals
+
+Numbers = float | Array
+
+_MOST_TURNS = 6
+_FARTHEST = 4.0  # steps are taken from one place: at this distance (in τ) rounding is still small
+
+
+class Row(NamedTuple):
+    """A row of scores and its problem."""
+
+    x: Tensor
+    k: float
+    tau: float
+    law: Density
+    short: dict[int, float]  # steps of second or third order that may be the last
+
+
+class Place(NamedTuple):
+    """b = centre + rest, whether it is the root, and how many passes were needed to get there."""
+
+    centre: float
+    rest: float
+    sweeps: float
+    solved: bool = False
+
+
+def improve(row: Row, start: Place | None) -> Place | None:
+    """The root, or the last place that may serve as a start; None if nothing was found."""
+    if row.law.decay == "none" or not 0 < row.k < len(row.x):
+        return start
+    try:
+        start = start or _from_moments(row)
+        return _from(start, row)
+    except (ArithmeticError, ValueError):  # 1/0, log 0 and the like
+        return start
+
+
+def guess(bell: Numbers, deviation: Numbers, own: Numbers, tau: Numbers, law: Density) -> Array:
+    """How far b is from the mean: the smoothed row as a sum of two variables, bell and F.
+
+    Their quantiles add like errors; but far out in an exponential tail of F the bell only adds
+    its cumulant.
+    """
+    size = np.hypot(deviation * bell, own)
+    if law.decay == "exponential":
+        cumulant = 0.5 * deviation / tau * deviation
+        size = np.where(own > cumulant + deviation, own + cumulant, size)
+    return np.copysign(size, bell) - law.middle * tau
+
+
+def _from_moments(row: Row) -> Place:
+    x, n, share = row.x, len(row.x), row.k / len(row.x)
+    mean = x.sum(dtype=torch.float64).item() / n
+    deviation = 1.25 * (x - mean).abs_().sum(dtype=torch.float64).item() / n
+    own = row.tau * abs(row.law.middle - _quantile(row.law, share))
+    bell = -NormalDist().inv_cdf(share)
+    return Place(mean, float(guess(bell, deviation, own, row.tau, row.law)), 1)
+
+
+def _quantile(law: Density, share: float) -> float:
+    return _compute_quantile(law, share) if isinstance(law, UserDensity) else _known(law, share)
+
+
+def _compute_quantile(law: Density, share: float) -> float:
+    return law.quantile(torch.tensor(share, dtype=torch.float64)).item()
+
+
+_known = lru_cache(maxsize=256)(_compute_quantile)  # k and n often stay the same
+
+
+def _from(start: Place, row: Row) -> Place | None:
+    centre = torch.tensor(start.centre + start.rest, dtype=row.x.dtype)
+    z = (row.x - centre).mul_(min(1 / row.tau, torch.finfo(row.x.dtype).max))
+    at, size = 0.0, math.inf
+    for turn in range(1, _MOST_TURNS + 1):
+        step, order, rate = _step(z - at, row)
+        size, before = abs(step) * rate, size
+        if not (size < min(0.5 * before, 1) and abs(at + step) < _FARTHEST):
+            return Place(centre.item(), at * row.tau, start.sweeps + turn)
+        at += step
+        if size <= row.short[order]:
+            return Place(centre.item(), at * row.tau, start.sweeps + turn, solved=True)
+    return Place(centre.item(), at * row.tau, start.sweeps + turn)
+
+
+def _step(u: Tensor, row: Row) -> tuple[float, int, float]:
+    """How far to move b (in τ), the order of that step, and how fast the sums change."""
+    side, *values = row.law.sides(u)
+    known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
+    above, *both = totals(side, known).tolist()
+    plain, signed = both[: len(known)], both[len(known) :]
+    lower = [0.5 * (a - b) for a, b in zip(plain, signed, strict=True)]
+    upper = [0.5 * (a + b) for a, b in zip(plain, signed, strict=True)]
+    extra = 0.5 * (len(u) + above) - row.k
+    if len(known) == 1:
+        return _exponential_step(extra, lower[0], upper[0]), 2, 1.0
+    pdf = plain[1]
+    rate = max(pdf / plain[0], 1.0) if row.law.decay == "hyperbola" else pdf / plain[0]
+    newton = (extra + (lower[0] - upper[0])) / pdf
+    if len(known) == 2:
+        return newton, 2, rate
+    correction = 0.5 * newton / pdf * (lower[2] - upper[2])
+    return newton / (1 - correction), 3, max(rate, abs(correction / newton)) if newton else rate
+
+
+def _exponential_step(extra: float, lower: float, upper: float) -> float:
+    """Both tail sums as exponentials in b: the closed form of LapSum, until b passes a score."""
+    root = math.hypot(extra, 2 * math.sqrt(lower) * math.sqrt(upper))
+    if extra > 0:
+        return math.log((extra + root) / (2 * upper))
+    return math.log(2 * lower / (root - extra))
