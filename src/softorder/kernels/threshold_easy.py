@@ -10,19 +10,22 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from softorder.densities import Density, UserDensity
-from softorder.kernels.threshold_sums import Array, totals
+from softorder.kernels.threshold_rows import parted
+from softorder.kernels.threshold_sums import NUMPY, Array, totals
 
 Numbers = float | Array
 
+SELECTION = 2  # passes that a selection counts as
+
 _MOST_TURNS = 6
-_FARTHEST = 4.0  # steps are taken from one place: at this distance (in τ) rounding is still small
+_FAR = 4.0  # a step so long (in τ) calls for new distances: they are exact near b only
 
 
 class Row(NamedTuple):
@@ -46,13 +49,22 @@ class Place(NamedTuple):
 
 def improve(row: Row, start: Place | None) -> Place | None:
     """The root, or the last place that may serve as a start; None if nothing was found."""
-    if row.law.decay == "none" or not 0 < row.k < len(row.x):
+    if row.law.decay != "exponential" or not 0 < row.k < len(row.x):
         return start
     try:
-        start = start or _from_moments(row)
+        start = start or _guess(row)
         return _from(start, row)
-    except (ArithmeticError, ValueError):  # 1/0, log 0 and the like
+    except (ArithmeticError, ValueError):  # 1/0, log 0: nothing is near
+        pass
+    try:
+        return _from(_select(row, start.sweeps + 1), row) if start else None
+    except (ArithmeticError, ValueError):
         return start
+
+
+def is_sharp(deviation: Numbers, k: Numbers, tau: Numbers) -> Any:
+    """Whether b depends on a few scores rather than on the moments of all."""
+    return deviation > np.minimum(16, k) * tau
 
 
 def guess(bell: Numbers, deviation: Numbers, own: Numbers, tau: Numbers, law: Density) -> Array:
@@ -68,13 +80,25 @@ def guess(bell: Numbers, deviation: Numbers, own: Numbers, tau: Numbers, law: De
     return np.copysign(size, bell) - law.middle * tau
 
 
-def _from_moments(row: Row) -> Place:
+def _guess(row: Row) -> Place:
     x, n, share = row.x, len(row.x), row.k / len(row.x)
     mean = x.sum(dtype=torch.float64).item() / n
     deviation = 1.25 * (x - mean).abs_().sum(dtype=torch.float64).item() / n
+    if is_sharp(deviation, min(row.k, n - row.k), row.tau):
+        return _select(row, 1)
     own = row.tau * abs(row.law.middle - _quantile(row.law, share))
     bell = -NormalDist().inv_cdf(share)
     return Place(mean, float(guess(bell, deviation, own, row.tau, row.law)), 1)
+
+
+def _select(row: Row, sweeps: float) -> Place:
+    """Between the two scores that a hard choice would part; see Solver._select."""
+    whole = math.floor(row.k)
+    lowest, above = parted(row.x, whole).tolist()
+    offset = 0.5 * (above - lowest)
+    if row.k != whole:
+        offset = -row.tau * _quantile(row.law, row.k - whole)
+    return Place(lowest, offset, sweeps + SELECTION)
 
 
 def _quantile(law: Density, share: float) -> float:
@@ -88,19 +112,34 @@ def _compute_quantile(law: Density, share: float) -> float:
 _known = lru_cache(maxsize=256)(_compute_quantile)  # k and n often stay the same
 
 
-def _from(start: Place, row: Row) -> Place | None:
-    centre = torch.tensor(start.centre + start.rest, dtype=row.x.dtype)
-    z = (row.x - centre).mul_(min(1 / row.tau, torch.finfo(row.x.dtype).max))
-    at, size = 0.0, math.inf
-    for turn in range(1, _MOST_TURNS + 1):
+def _from(start: Place, row: Row) -> Place:
+    place, size = start, math.inf
+    for _ in range(_MOST_TURNS):
+        if size > _FAR:  # also before the first step
+            place = split(place, row.x.dtype)
+            z, at = _distance(place, row), 0.0
         step, order, rate = _step(z - at, row)
         size, before = abs(step) * rate, size
-        if not (size < min(0.5 * before, 1) and abs(at + step) < _FARTHEST):
-            return Place(centre.item(), at * row.tau, start.sweeps + turn)
+        if not size < 0.5 * before:
+            return place._replace(sweeps=place.sweeps + 1)
         at += step
-        if size <= row.short[order]:
-            return Place(centre.item(), at * row.tau, start.sweeps + turn, solved=True)
-    return Place(centre.item(), at * row.tau, start.sweeps + turn)
+        rest, solved = place.rest + step * row.tau, size <= row.short[order]
+        place = Place(place.centre, rest, place.sweeps + 1, solved)
+        if solved:
+            break
+    return place
+
+
+def split(place: Place, dtype: torch.dtype) -> Place:
+    """The same place with the centre next to it, both numbers in a dtype."""
+    b = place.centre + place.rest
+    centre = float(NUMPY[dtype](b))
+    return place._replace(centre=centre, rest=(b - centre) + ((place.centre - b) + place.rest))
+
+
+def _distance(place: Place, row: Row) -> Tensor:
+    z = (row.x - place.centre).sub_(place.rest)
+    return z.mul_(min(1 / row.tau, torch.finfo(z.dtype).max))
 
 
 def _step(u: Tensor, row: Row) -> tuple[float, int, float]:
@@ -115,7 +154,7 @@ def _step(u: Tensor, row: Row) -> tuple[float, int, float]:
     if len(known) == 1:
         return _exponential_step(extra, lower[0], upper[0]), 2, 1.0
     pdf = plain[1]
-    rate = max(pdf / plain[0], 1.0) if row.law.decay == "hyperbola" else pdf / plain[0]
+    rate = pdf / plain[0]
     newton = (extra + (lower[0] - upper[0])) / pdf
     if len(known) == 2:
         return newton, 2, rate

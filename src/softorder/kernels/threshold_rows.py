@@ -9,10 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softorder.kernels.threshold_sums import Array
-
-_LONG = 16384  # from here on kthvalue is faster than a sort
-NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
+from softorder.kernels.threshold_sums import NUMPY, Array
 
 
 @dataclass
@@ -118,18 +115,18 @@ def moments(x: Tensor, count: Array, finite: bool) -> tuple[Array, Array]:
 
 def ranked(x: Tensor, rank: Array) -> tuple[Array, Array]:
     """The score that exactly `rank` others exceed, and the one before it, of every row."""
-    ranks = torch.from_numpy(rank).long().to(x.device).unsqueeze(-1)
-    if x.shape[1] < _LONG or len(np.unique(rank)) > 4:
-        ordered = x.sort(-1, descending=True).values
-        found = ordered.gather(-1, ranks), ordered.gather(-1, (ranks - 1).clamp(min=0))
+    kinds = np.unique(rank).astype(int)
+    if len(kinds) == 1:
+        found = parted(x, kinds.item())
     else:
-        lowest = x.new_empty(len(x), 1)
-        for value in np.unique(rank):
-            group = torch.from_numpy(rank == value).to(x.device)
-            lowest[group] = x[group].kthvalue(x.shape[1] - int(value), -1, keepdim=True).values
-        larger = x > lowest
-        next_above = torch.where(larger, x, math.inf).amin(-1, keepdim=True)
-        tied = larger.sum(-1, keepdim=True) < ranks
-        found = lowest, torch.where(tied, lowest, next_above)
-    low, above = (v.squeeze(-1).double().cpu().numpy() for v in found)
+        index = torch.from_numpy(rank).long().to(x.device).unsqueeze(-1)
+        ordered = x.sort(-1, descending=True).values
+        found = ordered.gather(-1, torch.cat([index, (index - 1).clamp(min=0)], -1))
+    low, above = found.double().cpu().numpy().T
     return low, above
+
+
+def parted(x: Tensor, rank: int) -> Tensor:
+    """The two scores that a hard choice of the `rank` largest parts: the best other, the last."""
+    chosen = x.topk(rank + 1, sorted=False).values
+    return chosen.topk(min(2, rank + 1), largest=False).values.expand(*x.shape[:-1], 2)

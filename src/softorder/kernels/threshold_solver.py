@@ -16,13 +16,12 @@ from torch import Tensor
 
 from softorder.densities import Density
 from softorder.kernels import threshold_easy as easy
-from softorder.kernels.threshold_rows import NUMPY, Rows, classify, moments, ranked
+from softorder.kernels.threshold_rows import Rows, classify, moments, ranked
 from softorder.kernels.threshold_steps import next_step
-from softorder.kernels.threshold_sums import Array, Sums, sweep
+from softorder.kernels.threshold_sums import NUMPY, Array, Sums, sweep
 
 _MOST_TURNS = 64
 _SAMPLE = 4096  # a row four times as long is first solved on a sample of this size
-_SELECTION = 2  # passes that a selection counts as, beside the classification before it
 # A step so short (in τ), of second or third order, leaves an error that does not matter.
 _SHORT = {torch.float32: {2: 1e-4, 3: 1e-2}, torch.float64: {2: 1e-8, 3: 1e-5}}
 
@@ -41,7 +40,7 @@ def solve(x: Tensor, k: Array, tau: Array, law: Density) -> tuple[Array, Array]:
         if len(x) == 1:
             row = easy.Row(x[0], k.item(), tau.item(), law, _SHORT[x.dtype])
             place = easy.improve(row, None if start is None else _place(start))
-            start = None if place is None else _start(place, NUMPY[x.dtype])
+            start = None if place is None else _start(place, x.dtype)
             if start is not None and place is not None and place.solved:
                 return start.b, start.sweeps
         return Solver(x, k, tau, law).solve(start)
@@ -59,11 +58,9 @@ def _place(start: Start) -> easy.Place:
     return easy.Place(centre, rest, start.sweeps.item())
 
 
-def _start(place: easy.Place, dtype: type) -> Start:
-    b = place.centre + place.rest
-    centre = float(dtype(b))
-    rest = (b - centre) + ((place.centre - b) + place.rest)
-    return Start(np.array([[centre], [rest]], dtype), np.array([round(place.sweeps)], np.int32))
+def _start(place: easy.Place, dtype: torch.dtype) -> Start:
+    centre, rest, sweeps, _ = easy.split(place, dtype)
+    return Start(np.array([[centre], [rest]], NUMPY[dtype]), np.array([round(sweeps)], np.int32))
 
 
 class Solver:
@@ -136,7 +133,7 @@ class Solver:
 
     def _start_lost(self, rows: Rows, lost: Array) -> Rows:
         rows.by[lost] = math.nan
-        rows = self._drop_rootless(rows, lost)
+        rows = self._drop_rootless(rows, lost & ~rows.classified)
         lost = np.isnan(rows.by)
         found = rows.take(lost)
         self._select(found)
@@ -155,11 +152,15 @@ class Solver:
             x = rows.take(odd).x
             rows.high[odd], rows.low[odd] = moments(x, count, finite=False)
             rows.sweeps[odd] += 1
+        rows.classified = np.ones(len(rows), dtype=bool)  # finite moments, finite scores
         share = (rows.k - rows.certain) / (rows.valid - rows.certain)
         bell = -torch.special.ndtri(torch.from_numpy(share)).numpy()
         mean, deviation = rows.high, rows.low
         own = np.abs(self.law.middle - self._quantile(share)) * rows.tau
         rows.set_b(mean, easy.guess(bell, deviation, own, rows.tau, self.law))
+        if self.law.decay == "exponential":
+            few = np.minimum(rows.k - rows.certain, rows.valid - rows.k)
+            rows.high[easy.is_sharp(deviation, few, rows.tau)] = math.nan
         return rows
 
     # ---- the iteration -------------------------------------------------------------------------
@@ -278,7 +279,7 @@ class Solver:
         part = rank - whole
         count = rows.valid - rows.certain
         lowest, next_above = ranked(rows.x, rows.certain + whole)
-        rows.sweeps += _SELECTION
+        rows.sweeps += easy.SELECTION
         integer = part == 0
         width = np.where(integer, next_above - lowest, 0.0)
         middle = 0.5 * width - self.law.middle * rows.tau

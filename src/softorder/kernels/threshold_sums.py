@@ -13,6 +13,7 @@ from softorder.densities import Density
 
 Array = NDArray[Any]
 
+NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _SMALL = 32768  # up to here one long sum is faster than several short ones
 
 
