@@ -24,6 +24,7 @@ Numbers = float | Array
 
 SELECTION = 2  # passes that a selection counts as
 
+_BELL = NormalDist()
 _MOST_TURNS = 6
 _FAR = 4.0  # a step so long (in τ) calls for new distances: they are exact near b only
 
@@ -87,7 +88,7 @@ def _guess(row: Row) -> Place:
     if is_sharp(deviation, min(row.k, n - row.k), row.tau):
         return _select(row, 1)
     own = row.tau * abs(row.law.middle - _quantile(row.law, share))
-    bell = -NormalDist().inv_cdf(share)
+    bell = -_BELL.inv_cdf(share)
     return Place(mean, float(guess(bell, deviation, own, row.tau, row.law)), 1)
 
 
@@ -118,8 +119,10 @@ def _from(start: Place, row: Row) -> Place:
         if size > _FAR:  # also before the first step
             place = split(place, row.x.dtype)
             z, at = _distance(place, row), 0.0
-        step, order, rate = _step(z - at, row)
+        step, order, rate, reach = _step(z - at, row)
         size, before = abs(step) * rate, size
+        if size > reach:
+            raise OverflowError("no score is near")
         if not size < 0.5 * before:
             return place._replace(sweeps=place.sweeps + 1)
         at += step
@@ -142,8 +145,16 @@ def _distance(place: Place, row: Row) -> Tensor:
     return z.mul_(min(1 / row.tau, torch.finfo(z.dtype).max))
 
 
-def _step(u: Tensor, row: Row) -> tuple[float, int, float]:
-    """How far to move b (in τ), the order of that step, and how fast the sums change."""
+class Step(NamedTuple):
+    """How far to move b (in τ), and how good that is."""
+
+    by: float
+    order: int
+    rate: float  # how fast the sums change with b
+    reach: float  # a longer step, times the rate, says nothing but that it is long
+
+
+def _step(u: Tensor, row: Row) -> Step:
     side, *values = row.law.sides(u)
     known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
     above, *both = totals(side, known).tolist()
@@ -152,14 +163,14 @@ def _step(u: Tensor, row: Row) -> tuple[float, int, float]:
     upper = [0.5 * (a + b) for a, b in zip(plain, signed, strict=True)]
     extra = 0.5 * (len(u) + above) - row.k
     if len(known) == 1:
-        return _exponential_step(extra, lower[0], upper[0]), 2, 1.0
+        return Step(_exponential_step(extra, lower[0], upper[0]), 2, 1.0, 40.0)
     pdf = plain[1]
     rate = pdf / plain[0]
     newton = (extra + (lower[0] - upper[0])) / pdf
     if len(known) == 2:
-        return newton, 2, rate
+        return Step(newton, 2, rate, 1.0)
     correction = 0.5 * newton / pdf * (lower[2] - upper[2])
-    return newton / (1 - correction), 3, max(rate, abs(correction / newton)) if newton else rate
+    return Step(newton / (1 - correction), 3, rate, 1.0)
 
 
 def _exponential_step(extra: float, lower: float, upper: float) -> float:

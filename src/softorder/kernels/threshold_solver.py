@@ -36,7 +36,7 @@ class Start(NamedTuple):
 def solve(x: Tensor, k: Array, tau: Array, law: Density) -> tuple[Array, Array]:
     """b of every row of a matrix, centres and rests stacked, and the number of passes."""
     with np.errstate(all="ignore"):
-        start = _from_sample(x, k, tau, law) if x.shape[1] >= 4 * _SAMPLE else None
+        start = _from_sample(x, k, tau, law) if _can_sample(x.shape[1], k, law) else None
         if len(x) == 1:
             row = easy.Row(x[0], k.item(), tau.item(), law, _SHORT[x.dtype])
             place = easy.improve(row, None if start is None else _place(start))
@@ -44,6 +44,12 @@ def solve(x: Tensor, k: Array, tau: Array, law: Density) -> tuple[Array, Array]:
             if start is not None and place is not None and place.solved:
                 return start.b, start.sweeps
         return Solver(x, k, tau, law).solve(start)
+
+
+def _can_sample(n: int, k: Array, law: Density) -> bool:
+    """Whether a sample is short and, where every score matters, holds some of both kinds."""
+    few = np.minimum(k, n - k) * _SAMPLE < n
+    return n >= 4 * _SAMPLE and not (law.decay == "hyperbola" and few.any())
 
 
 def _from_sample(x: Tensor, k: Array, tau: Array, law: Density) -> Start:

@@ -56,7 +56,7 @@ def _far_step(sums: Sums, rows: Rows, newton: Array, law: Density) -> Array:
         goal = t + excess / (fall / more + rise / less)
         goal = np.where((goal > low) & (goal < high), goal, 0.5 * (low + high))
         moved, t = np.abs(goal - t), goal
-        if not (moved * rate > 1e-3).any():
+        if not ((moved * rate > 1e-3) | (np.abs(excess) > 0.05)).any():
             break
     behind = newton if law.decay == "none" else np.copysign(math.inf, newton)
     return np.where(np.abs(excess) < 0.1, t, behind)

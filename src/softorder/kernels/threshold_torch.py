@@ -17,28 +17,17 @@ def solve(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
 ) -> tuple[Tensor, Tensor]:
     """Centres and rests, stacked, and the number of passes."""
-    shape = scores.shape[:-1]
-    rows = scores.reshape(math.prod(shape), scores.shape[-1])
-    counts, temperatures = _on_host(k, shape), _on_host(temperature, shape)
-    found = threshold_solver.solve(rows, counts, temperatures, density.anchored)
-    b, sweeps = (torch.from_numpy(v).to(scores.device) for v in found)
-    return b.view(2, *shape), sweeps.view(shape)
-
-
-def _on_host(value: Tensor, shape: torch.Size) -> Array:
-    """One number per row."""
-    if value.numel() == 1:
-        return np.full(math.prod(shape), value.item())
-    return value.expand(shape).reshape(-1).cpu().numpy()
+    b, sweeps = _solve(scores, k, temperature, density)
+    return _on_device(b, scores), _on_device(sweeps, scores)
 
 
 def forward(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
 ) -> tuple[Tensor, Tensor]:
     """p and its threshold."""
-    b, _ = solve(scores, k, temperature, density)
+    b = _on_device(_solve(scores, k, temperature, density)[0], scores)
     side, tail, *_ = density.anchored.sides(distance(scores, b, temperature))
-    return torch.lerp(tail, 1 - tail, side.clamp_(min=0)), b  # the tail below b, 1 - tail above
+    return torch.lerp(tail, 1 - tail, side.relu_()), b  # the tail below b, 1 - tail above
 
 
 def backward(
@@ -56,13 +45,13 @@ def backward(
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
-    scale = inverse(temperature, scores.dtype)
+    scale = _scale(temperature, scores.dtype)
     if not math.isfinite(centre.sum(dtype=torch.float64).item()):  # at once for all rows
         return exact_distance(scores, centre, rest, scale)
     return (scores - centre).sub_(rest).mul_(scale)
 
 
-def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: Tensor) -> Tensor:
+def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | Tensor) -> Tensor:
     """The same by the contract's conventions for infinite thresholds; takes columns of numbers."""
     beside = torch.where(centre.isfinite(), rest, 0.0)
     z = torch.where(scores == centre, -rest, (scores - centre) - beside)
@@ -72,6 +61,13 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: Tensor) 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
     return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
+
+
+def _scale(temperature: Tensor, dtype: torch.dtype) -> float | Tensor:
+    """The same, as a number if it is one."""
+    if temperature.numel() > 1:
+        return inverse(temperature, dtype)
+    return min(1 / temperature.item(), torch.finfo(dtype).max)
 
 
 def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,3 +84,25 @@ def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor
     u = torch.nan_to_num(u, posinf=0.0, neginf=0.0)  # there f(u) = 0, and the product is 0
     by_temperature = -(by_scores * u).sum(-1)
     return by_scores, torch.stack([mean.squeeze(-1), by_temperature]).double()
+
+
+# ---- between the device and the host ------------------------------------------------------------
+
+
+def _solve(scores: Tensor, k: Tensor, temperature: Tensor, density: Density) -> tuple[Array, Array]:
+    shape = scores.shape[:-1]
+    rows = scores.reshape(math.prod(shape), scores.shape[-1])
+    counts, temperatures = _on_host(k, shape), _on_host(temperature, shape)
+    b, sweeps = threshold_solver.solve(rows, counts, temperatures, density.anchored)
+    return b.reshape(2, *shape), sweeps.reshape(shape)
+
+
+def _on_host(value: Tensor, shape: torch.Size) -> Array:
+    """One number per row."""
+    if value.numel() == 1:
+        return np.full(math.prod(shape), value.item())
+    return value.expand(shape).reshape(-1).cpu().numpy()
+
+
+def _on_device(value: Array, like: Tensor) -> Tensor:
+    return torch.from_numpy(value).to(like.device)
