@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 KINDS = ("torch", "native")
+DENSITIES = 5  # that the library knows: the first ones of softorder.densities.BUILT_IN
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()

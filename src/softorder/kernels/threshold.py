@@ -139,7 +139,7 @@ def _backward_cpu(
 
 
 def _native(density: int) -> bool:
-    return density < len(_NUMBERED) and native.enabled()
+    return density < native.DENSITIES and native.enabled()
 
 
 # ---- the operators ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softorder.densities import Density, UserDensity
+from softorder.densities import Density, Laplace, UserDensity
 from softorder.kernels.threshold_rows import parted
 from softorder.kernels.threshold_sums import NUMPY, Array, totals
 
@@ -24,6 +24,7 @@ Numbers = float | Array
 
 SELECTION = 2  # passes that a selection counts as
 
+_LOST = (ArithmeticError, ValueError)  # 1/0, log 0: no score is near
 _BELL = NormalDist()
 _MOST_TURNS = 6
 _FAR = 4.0  # a step so long (in τ) calls for new distances: they are exact near b only
@@ -54,13 +55,13 @@ def improve(row: Row, start: Place | None) -> Place | None:
         return start
     try:
         start = start or _guess(row)
-        return _from(start, row)
-    except (ArithmeticError, ValueError):  # 1/0, log 0: nothing is near
-        pass
-    try:
-        return _from(_select(row, start.sweeps + 1), row) if start else None
-    except (ArithmeticError, ValueError):
-        return start
+        try:
+            return _from(start, row)
+        except _LOST:
+            start = _among_few(row, start.sweeps + 1)
+            return _from(start, row)
+    except _LOST:
+        return start and start._replace(sweeps=start.sweeps + 1)
 
 
 def is_sharp(deviation: Numbers, k: Numbers, tau: Numbers) -> Any:
@@ -86,14 +87,16 @@ def _guess(row: Row) -> Place:
     mean = x.sum(dtype=torch.float64).item() / n
     deviation = 1.25 * (x - mean).abs_().sum(dtype=torch.float64).item() / n
     if is_sharp(deviation, min(row.k, n - row.k), row.tau):
-        return _select(row, 1)
+        return _among_few(row, 1)
     own = row.tau * abs(row.law.middle - _quantile(row.law, share))
     bell = -_BELL.inv_cdf(share)
     return Place(mean, float(guess(bell, deviation, own, row.tau, row.law)), 1)
 
 
-def _select(row: Row, sweeps: float) -> Place:
-    """Between the two scores that a hard choice would part; see Solver._select."""
+def _among_few(row: Row, sweeps: float) -> Place:
+    """Between the two scores that a hard choice would part, if that is near enough for F."""
+    if not isinstance(row.law, Laplace):  # whose steps alone are exact from score to score
+        return Place(math.nan, math.nan, sweeps)
     whole = math.floor(row.k)
     lowest, above = parted(row.x, whole).tolist()
     offset = 0.5 * (above - lowest)
@@ -114,6 +117,8 @@ _known = lru_cache(maxsize=256)(_compute_quantile)  # k and n often stay the sam
 
 
 def _from(start: Place, row: Row) -> Place:
+    if math.isnan(start.centre):
+        return start
     place, size = start, math.inf
     for _ in range(_MOST_TURNS):
         if size > _FAR:  # also before the first step

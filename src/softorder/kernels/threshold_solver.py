@@ -39,10 +39,10 @@ def solve(x: Tensor, k: Array, tau: Array, law: Density) -> tuple[Array, Array]:
         start = _from_sample(x, k, tau, law) if _can_sample(x.shape[1], k, law) else None
         if len(x) == 1:
             row = easy.Row(x[0], k.item(), tau.item(), law, _SHORT[x.dtype])
-            place = easy.improve(row, None if start is None else _place(start))
-            start = None if place is None else _start(place, x.dtype)
-            if start is not None and place is not None and place.solved:
-                return start.b, start.sweeps
+            place = easy.improve(row, start and _place(start))
+            start = place and _start(place, x.dtype)
+            if start and place and place.solved:
+                return start
         return Solver(x, k, tau, law).solve(start)
 
 
