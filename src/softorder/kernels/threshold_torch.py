@@ -65,7 +65,7 @@ def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _scale(temperature: Tensor, dtype: torch.dtype) -> float | Tensor:
     """The same, as a number if it is one."""
-    if temperature.numel() > 1:
+    if temperature.numel() != 1:
         return inverse(temperature, dtype)
     return min(1 / temperature.item(), torch.finfo(dtype).max)
 
