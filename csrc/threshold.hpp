@@ -102,7 +102,7 @@ template <class F, class T> class Solver {
     const auto at = guess_.start(row, share, valid_, temperature_);
     b_ = {row.mean, 0};
     b_.add(at.distance);
-    density_ = at.density, outer_ = at.outer;
+    density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
   }
@@ -215,7 +215,7 @@ template <class F, class T> class Solver {
         previous = kInfinity;
         continue;
       }
-      if (2 * near > n_) crowded_ = crowded_ < kInfinity ? 0.1 * radius : radius;
+      if (2 * near > n_) crowded_ = radius;
       // hyperbolas around an empty list are a better model than their Taylor polynomial
       else if (near > 0 || (narrow && F::kTail != Tail::hyperbola)) {
         const Outcome outcome = solve_near(far, sums, near, around, move);
@@ -227,7 +227,7 @@ template <class F, class T> class Solver {
           continue;
         }
       }
-      const bool progress = turn < 4 && std::abs(residual) < 0.5 * previous;
+      const bool progress = turn < (F::kTail == Tail::none ? 3 : 4) && std::abs(residual) < 0.5 * previous;
       previous = std::abs(residual);
       if (!selected_ && !(progress && move > around.low && move < around.high)) {
         around = restart();
@@ -378,7 +378,7 @@ template <class F, class T> class Solver {
   bool list_pays(double radius) const {
     if (F::kTail == Tail::hyperbola && guard_ < temperature_) return false;
     if (F::kOrder > 2 && guard_ < 0.5 * temperature_) return false;  // plain steps are faster
-    if (radius > 0.1 * crowded_) return false;
+    if (radius > 0.1 * crowded_ || (F::kTail == Tail::none && radius > deviation_)) return false;
     return selected_ || (radius * density_ < 0.15 && radius < outer_);
   }
 
@@ -450,7 +450,7 @@ template <class F, class T> class Solver {
   T* scratch_;
   Team team_;
   TwoDoubles b_;
-  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0;
+  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0;
   Guess<F, T> guess_;
   double valid_ = 0, certain_ = 0, touched_ = 0;
   bool nan_ = false, classified_ = false, selected_ = false;

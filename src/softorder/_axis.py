@@ -39,7 +39,7 @@ def per_row(value: _check.PerRow) -> Tensor:
     if isinstance(value, Tensor):
         return value.to(torch.float64)
     if _check.eager():
-        return _constant(float(value))
+        return _constant(value)
     return torch.full((), value, dtype=torch.float64, device="cpu")
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active, _len_torch_dispatch_stack
 from torch.autograd import forward_ad
+from torch.compiler import is_compiling
 
 PerRow = float | Tensor  #: a number, or a tensor that broadcasts over the rows
 
@@ -25,11 +27,23 @@ _NOT_COUNTS = (torch.bool, torch.complex32, torch.complex64, torch.complex128)
 def eager() -> bool:
     """Whether calls run at once on plain tensors: no tracing, torch.func, forward mode or modes."""
     return not (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
+        is_compiling()
+        or _are_functorch_transforms_active()
         or forward_ad._current_level >= 0
-        or torch._C._len_torch_dispatch_stack()
+        or _len_torch_dispatch_stack()
     )
+
+
+def plain(*values: Tensor) -> bool:
+    """Whether these are CPU tensors whose memory is what they say: no subclasses, no batches."""
+    for value in values:
+        if type(value) not in _PLAIN or not value.is_cpu or value.is_neg() or _is_batch(value):
+            return False
+    return True
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+_is_batch = torch._C._functorch.is_legacy_batchedtensor  # of autograd's is_grads_batched
 
 
 def scores(scores: Tensor, dim: int) -> None:

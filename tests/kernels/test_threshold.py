@@ -51,3 +51,18 @@ def test_native_agrees_with_torch(density, dtype, n):
             answers.append(so.soft_topk(scores, k, method=density, temperature=temperature))
     error = (answers[0] - answers[1]).abs().amax(-1)
     assert error.max() <= (2e-12 if dtype is np.float64 else 2e-6), labels[error.argmax()]
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+@_DTYPES
+def test_a_row_alone_is_solved_as_well(kernel, density, dtype):
+    labels, *arguments = bank.problems(bank.FAMILIES, 60, dtype)
+    scores, k, temperature = (torch.from_numpy(v) for v in arguments)
+    together = so.soft_topk(scores, k, method=density, temperature=temperature)
+    for i, label in enumerate(labels):
+        row = slice(i, i + 1)
+        b = threshold.solve(scores[row], k[row], temperature[row], density)
+        assert b.sweeps.item() <= _MOST[kernel], label
+        alone = so.soft_topk(scores[i], k[i], method=density, temperature=temperature[i])
+        error = (alone - together[i]).abs().max()
+        assert error <= (2e-12 if dtype is np.float64 else 2e-6), label

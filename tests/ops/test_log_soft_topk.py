@@ -97,3 +97,13 @@ def _assert_logs_agree(log_p, truth, label=""):
     tolerance = _RELATIVE[log_p.dtype]
     truth = np.array(truth, dtype=np.float64).reshape(log_p.shape)
     np.testing.assert_allclose(log_p.numpy(), truth, tolerance, tolerance, err_msg=str(label))
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+def test_the_value_does_not_depend_on_whether_a_gradient_is_wanted(kernel, density):
+    _, *arguments = bank.problems(bank.FAMILIES, 30)
+    scores, k, temperature = (torch.from_numpy(v) for v in arguments)
+    scores[::7, 3] = -torch.inf
+    plain = so.log_soft_topk(scores, k, method=density, temperature=temperature)
+    tracked = so.log_soft_topk(scores.requires_grad_(), k, method=density, temperature=temperature)
+    torch.testing.assert_close(tracked.detach(), plain, rtol=1e-12, atol=1e-12)

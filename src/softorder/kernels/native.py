@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 KINDS = ("torch", "native")
+DENSITIES = 5  # that the library knows: the first ones of softorder.densities.BUILT_IN
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()
@@ -133,27 +134,40 @@ def _library() -> _Library:
 
 
 def topk_forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int, *, want_p: bool, want_sweeps: bool
-) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:
-    """p, centre, rest and the number of passes, of the last axis of float32 or float64 scores."""
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    """p, and its thresholds: centres and rests, stacked."""
+    x = scores.contiguous()
+    p = torch.empty_like(x)
+    return p, _solve(x, k, temperature, density, p.data_ptr(), 0)
+
+
+def threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    """Thresholds, and the number of passes that they took."""
+    sweeps = torch.empty(scores.shape[:-1], dtype=torch.int32)
+    return _solve(scores.contiguous(), k, temperature, density, 0, sweeps.data_ptr()), sweeps
+
+
+def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, sweeps: int) -> Tensor:
+    """Thresholds of the last axis of float32 or float64 scores; fills p and sweeps if given."""
     calls["topk_forward"] += 1
-    shape = scores.shape[:-1]
-    x, n = scores.contiguous(), scores.shape[-1]
+    *shape, n = x.shape
+    b = x.new_empty(2, *shape)
+    rows, centre = b.numel() // 2, b.data_ptr()
     k, k_stride = _dense(k, shape)
     temperature, temperature_stride = _dense(temperature, shape)
-    p = torch.empty_like(x) if want_p else None
-    centre, rest = x.new_empty(shape), x.new_empty(shape)
-    sweeps = x.new_empty(shape, dtype=torch.int32) if want_sweeps else None
     failed = _library().topk_forward(
         _FORWARD.pack(
             x.data_ptr(),
             k.data_ptr(),
             temperature.data_ptr(),
-            0 if p is None else p.data_ptr(),
-            centre.data_ptr(),
-            rest.data_ptr(),
-            0 if sweeps is None else sweeps.data_ptr(),
-            centre.numel(),
+            p,
+            centre,
+            centre + rows * x.element_size(),
+            sweeps,
+            rows,
             n,
             k_stride,
             temperature_stride,
@@ -163,36 +177,31 @@ def topk_forward(
         )
     )
     assert not failed
-    return p, centre, rest, sweeps
+    return b
 
 
 def topk_backward(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row."""
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked."""
     calls["topk_backward"] += 1
-    shape = scores.shape[:-1]
-    x, v, n = scores.contiguous(), upstream.contiguous(), scores.shape[-1]
+    *shape, n = scores.shape
+    x, v = scores.contiguous(), upstream.contiguous()
+    by_scores = torch.empty_like(x)
+    by_row = x.new_empty(2, *shape, dtype=torch.float64)
+    rows, centre, by_k = by_row.numel() // 2, b.data_ptr(), by_row.data_ptr()
     temperature, stride = _dense(temperature, shape)
-    grad_scores = torch.empty_like(x)
-    grad_k = torch.empty(shape, dtype=torch.float64)
-    grad_temperature = torch.empty(shape, dtype=torch.float64)
     failed = _library().topk_backward(
         _BACKWARD.pack(
             x.data_ptr(),
             v.data_ptr(),
             temperature.data_ptr(),
-            centre.data_ptr(),
-            rest.data_ptr(),
-            grad_scores.data_ptr(),
-            grad_k.data_ptr(),
-            grad_temperature.data_ptr(),
-            centre.numel(),
+            centre,
+            centre + rows * x.element_size(),
+            by_scores.data_ptr(),
+            by_k,
+            by_k + rows * by_row.element_size(),
+            rows,
             n,
             stride,
             density,
@@ -201,10 +210,10 @@ def topk_backward(
         )
     )
     assert not failed
-    return grad_scores, grad_k, grad_temperature
+    return by_scores, by_row
 
 
-def _dense(value: Tensor, shape: torch.Size) -> tuple[Tensor, int]:
+def _dense(value: Tensor, shape: list[int]) -> tuple[Tensor, int]:
     """One number for all rows, or one for each, without gaps: the tensor and its stride."""
     if value.numel() == 1:
         return value, 0

@@ -3,7 +3,8 @@
 Contract. `scores` is float32 or float64, with any number of leading axes, the rows; `k` and
 `temperature` are float64 and broadcast over the rows. The threshold comes as an unevaluated sum
 b = centre + rest in the dtype of the scores, so that scores - centre is exact near b: a row near
-10^6 with τ = 10^-6 needs it. Rows whose threshold is not a finite number:
+10^6 with τ = 10^-6 needs it. The operators stack the two, (2, rows). Rows whose threshold is not
+a finite number:
 
     k <= 0                           centre = +inf, rest = +inf       every p is 0
     k >= number of scores > -inf     centre = -inf, rest = 0          these p are 1
@@ -28,16 +29,24 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import native, threshold_torch
 
 
 class Threshold(NamedTuple):
-    """b = centre + rest for every row, and how many passes over the row it took."""
+    """b = centre + rest of every row, the two stacked, and how many passes over the row it took."""
 
-    centre: Tensor
-    rest: Tensor
+    b: Tensor
     sweeps: Tensor
+
+    @property
+    def centre(self) -> Tensor:
+        return self.b[0]
+
+    @property
+    def rest(self) -> Tensor:
+        return self.b[1]
 
 
 def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density) -> Threshold:
@@ -46,8 +55,10 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
         density = BUILT_IN[density]
     elif density not in _NUMBERED and not isinstance(density, UserDensity):
         density = UserDensity(density)
-    inputs = (v.detach() for v in (scores, k, temperature))
-    return Threshold(*torch.ops.softorder.threshold(*inputs, number_of(density)))
+    scores, k, temperature = scores.detach(), k.detach(), temperature.detach()
+    direct = _check.eager() and _check.plain(scores, k, temperature)
+    operator = _threshold_cpu if direct else torch.ops.softorder.threshold
+    return Threshold(*operator(scores, k, temperature, number_of(density)))
 
 
 # ---- operators take no objects: a density travels as a number -----------------------------------
@@ -77,78 +88,61 @@ def _keep(address: int) -> int:
     return address
 
 
-def _density(number: int) -> Density:
+def density_of(number: int) -> Density:
+    """The density with that number."""
     if number < len(_NUMBERED):
         return _NUMBERED[number]
     return _users.get(number) or _traced[number]
 
 
-# ---- the operators ------------------------------------------------------------------------------
+# ---- kernels for any device, and for CPUs -------------------------------------------------------
 
 
 def _threshold(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    return threshold_torch.solve(scores, k, temperature, _density(density))
+) -> tuple[Tensor, Tensor]:
+    return threshold_torch.solve(scores, k, temperature, density_of(density))
 
 
 def _threshold_cpu(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     if not _native(density):
         return _threshold(scores, k, temperature, density)
-    _, centre, rest, sweeps = native.topk_forward(
-        scores, k, temperature, density, want_p=False, want_sweeps=True
-    )
-    assert sweeps is not None
-    return centre, rest, sweeps
+    return native.threshold(scores, k, temperature, density)
 
 
-def _forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    return threshold_torch.forward(scores, k, temperature, _density(density))
+def _forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+    return threshold_torch.forward(scores, k, temperature, density_of(density))
 
 
 def _forward_cpu(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     if not _native(density):
         return _forward(scores, k, temperature, density)
-    p, centre, rest, _ = native.topk_forward(
-        scores, k, temperature, density, want_p=True, want_sweeps=False
-    )
-    assert p is not None
-    return p, centre, rest
+    return native.topk_forward(scores, k, temperature, density)
 
 
 def _backward(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    return threshold_torch.backward(upstream, scores, temperature, centre, rest, _density(density))
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    return threshold_torch.backward(upstream, scores, temperature, b, density_of(density))
 
 
 def _backward_cpu(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: int,
-) -> tuple[Tensor, Tensor, Tensor]:
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
     if not _native(density):
-        return _backward(upstream, scores, temperature, centre, rest, density)
-    return native.topk_backward(upstream, scores, temperature, centre, rest, density)
+        return _backward(upstream, scores, temperature, b, density)
+    return native.topk_backward(upstream, scores, temperature, b, density)
 
 
 def _native(density: int) -> bool:
-    return density < len(_NUMBERED) and native.enabled()
+    return density < native.DENSITIES and native.enabled()
 
+
+# ---- the operators ------------------------------------------------------------------------------
 
 _library = torch.library.Library("softorder", "DEF")
 
@@ -161,50 +155,62 @@ def _define(schema: str, anywhere: Callable, cpu: Callable) -> None:
 
 _define(
     "threshold(Tensor scores, Tensor k, Tensor temperature, int density)"
-    " -> (Tensor centre, Tensor rest, Tensor sweeps)",
+    " -> (Tensor b, Tensor sweeps)",
     _threshold,
     _threshold_cpu,
 )
 _define(
     "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, int density)"
-    " -> (Tensor p, Tensor centre, Tensor rest)",
+    " -> (Tensor p, Tensor b)",
     _forward,
     _forward_cpu,
 )
 _define(
-    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor centre,"
-    " Tensor rest, int density) -> (Tensor grad_scores, Tensor grad_k, Tensor grad_temperature)",
+    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, int density)"
+    " -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
     _backward,
     _backward_cpu,
 )
+
+
+def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+    """p and its threshold, for eager mode.
+
+    Plain CPU tensors go straight to what the dispatcher would call: it takes ten microseconds.
+    """
+    if _check.plain(scores, k, temperature):
+        return _forward_cpu(scores, k, temperature, density)
+    return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
+
+
+def backward(
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked. For eager mode."""
+    if _check.plain(upstream, scores, temperature):
+        return _backward_cpu(upstream, scores, temperature, b, density)
+    return torch.ops.softorder.soft_topk_backward(upstream, scores, temperature, b, density)
 
 
 # ---- shapes for tracing, and vmap ---------------------------------------------------------------
 
 
 @torch.library.register_fake("softorder::threshold", lib=_library)
-def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, ...]:
+def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
     rows = scores.shape[:-1]
-    return scores.new_empty(rows), scores.new_empty(rows), scores.new_empty(rows, dtype=torch.int32)
+    return scores.new_empty((2, *rows)), scores.new_empty(rows, dtype=torch.int32)
 
 
 @torch.library.register_fake("softorder::soft_topk_forward", lib=_library)
-def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, ...]:
-    rows = scores.shape[:-1]
-    return scores.new_empty(scores.shape), scores.new_empty(rows), scores.new_empty(rows)
+def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape), scores.new_empty((2, *scores.shape[:-1]))
 
 
 @torch.library.register_fake("softorder::soft_topk_backward", lib=_library)
 def _(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: int,
-) -> tuple[Tensor, ...]:
-    wide = scores.new_empty(scores.shape[:-1], dtype=torch.float64)
-    return scores.new_empty(scores.shape), wide, wide.clone()
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape), b.new_empty(b.shape, dtype=torch.float64)
 
 
 @torch.library.register_vmap("softorder::threshold", lib=_library)
@@ -218,7 +224,7 @@ def _(
     scores = _in_front(scores, in_dims[0], axes + 1)
     batch = torch.broadcast_shapes(*(v.shape[:1] for v in (scores, k, temperature)))
     scores = scores.expand(*batch, *scores.shape[1:])
-    return torch.ops.softorder.threshold(scores, k, temperature, density), (0, 0, 0)
+    return torch.ops.softorder.threshold(scores, k, temperature, density), (1, 0)
 
 
 def _in_front(value: Tensor, batch: int | None, axes: int) -> Tensor:

@@ -4,62 +4,54 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from softorder.densities import Density
-from softorder.kernels.threshold_solver import Solver
+from softorder.kernels import threshold_solver
+from softorder.kernels.threshold_sums import Array
 
 
 def solve(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
-) -> tuple[Tensor, Tensor, Tensor]:
-    """centre, rest and the number of passes."""
-    shape = scores.shape[:-1]
-    ks, temperatures = (v.expand(shape).reshape(-1).cpu().numpy() for v in (k, temperature))
-    rows = scores.reshape(len(ks), scores.shape[-1])
-    found = Solver(rows, ks, temperatures, density.anchored).solve()
-    centre, rest, sweeps = (torch.from_numpy(v).to(scores.device).view(shape) for v in found)
-    return centre, rest, sweeps
+) -> tuple[Tensor, Tensor]:
+    """Centres and rests, stacked, and the number of passes."""
+    b, sweeps = _solve(scores, k, temperature, density)
+    return _on_device(b, scores), _on_device(sweeps, scores)
 
 
 def forward(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density
-) -> tuple[Tensor, Tensor, Tensor]:
-    """p, centre and rest."""
-    centre, rest, _ = solve(scores, k, temperature, density)
-    u = distance(scores, centre, rest, temperature)
-    side, tail, *_ = density.anchored.sides(u)
-    p = torch.lerp(tail, 1 - tail, side.clamp_(min=0))  # the tail below b, 1 - tail above
-    return p, centre, rest
+) -> tuple[Tensor, Tensor]:
+    """p and its threshold."""
+    b = _on_device(_solve(scores, k, temperature, density)[0], scores)
+    side, tail, *_ = density.anchored.sides(distance(scores, b, temperature))
+    return torch.lerp(tail, 1 - tail, side.relu_()), b  # the tail below b, 1 - tail above
 
 
 def backward(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    density: Density,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row."""
-    u = distance(scores, centre, rest, temperature)
+    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: Density
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked."""
+    u = distance(scores, b, temperature)
     pdf = density.anchored.pdf(u)
-    if not centre.isfinite().all():
-        pdf *= centre.isfinite().unsqueeze(-1)
+    finite = b[0].isfinite()
+    if not finite.all():
+        pdf *= finite.unsqueeze(-1)
     return vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
 
 
-def distance(scores: Tensor, centre: Tensor, rest: Tensor, temperature: Tensor) -> Tensor:
+def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
-    centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
-    scale = inverse(temperature, scores.dtype)
-    if not centre.isfinite().all():
+    centre, rest = b.unsqueeze(-1).unbind()
+    scale = _scale(temperature, scores.dtype)
+    if not math.isfinite(centre.sum(dtype=torch.float64).item()):  # at once for all rows
         return exact_distance(scores, centre, rest, scale)
     return (scores - centre).sub_(rest).mul_(scale)
 
 
-def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: Tensor) -> Tensor:
+def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | Tensor) -> Tensor:
     """The same by the contract's conventions for infinite thresholds; takes columns of numbers."""
     beside = torch.where(centre.isfinite(), rest, 0.0)
     z = torch.where(scores == centre, -rest, (scores - centre) - beside)
@@ -68,11 +60,18 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: Tensor) 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
-    return (1 / temperature).clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
+    return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
 
 
-def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of scores, and of k and temperature per row, in differentiable torch.
+def _scale(temperature: Tensor, dtype: torch.dtype) -> float | Tensor:
+    """The same, as a number if it is one."""
+    if temperature.numel() != 1:
+        return inverse(temperature, dtype)
+    return min(1 / temperature.item(), torch.finfo(dtype).max)
+
+
+def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k and of temperature, stacked; differentiable.
 
     With d = f(u)/τ, scale = 1/τ, q = d/Σd and upstream v: ∂L/∂x = d ⊙ (v - <q,v>), ∂L/∂k = <q,v>,
     ∂L/∂τ = -Σ v d (u - <q,u>). All are 0 where Σd underflows.
@@ -84,4 +83,26 @@ def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor
     by_scores = torch.where(flat, 0.0, scale) * pdf * (upstream - mean)
     u = torch.nan_to_num(u, posinf=0.0, neginf=0.0)  # there f(u) = 0, and the product is 0
     by_temperature = -(by_scores * u).sum(-1)
-    return by_scores, mean.squeeze(-1).double(), by_temperature.double()
+    return by_scores, torch.stack([mean.squeeze(-1), by_temperature]).double()
+
+
+# ---- between the device and the host ------------------------------------------------------------
+
+
+def _solve(scores: Tensor, k: Tensor, temperature: Tensor, density: Density) -> tuple[Array, Array]:
+    shape = scores.shape[:-1]
+    rows = scores.reshape(math.prod(shape), scores.shape[-1])
+    counts, temperatures = _on_host(k, shape), _on_host(temperature, shape)
+    b, sweeps = threshold_solver.solve(rows, counts, temperatures, density.anchored)
+    return b.reshape(2, *shape), sweeps.reshape(shape)
+
+
+def _on_host(value: Tensor, shape: torch.Size) -> Array:
+    """One number per row."""
+    if value.numel() == 1:
+        return np.full(math.prod(shape), value.item())
+    return value.expand(shape).reshape(-1).cpu().numpy()
+
+
+def _on_device(value: Array, like: Tensor) -> Tensor:
+    return torch.from_numpy(value).to(like.device)

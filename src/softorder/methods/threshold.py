@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.densities import BUILT_IN, Density
+from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
-from softorder.kernels.threshold_torch import exact_distance, inverse, vjp
+from softorder.kernels.threshold_torch import distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
 
 
@@ -34,41 +34,40 @@ class ThresholdMethod(Method):
 
     def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
         self.density = density
+        # A user's density may have parameters of its own, which only the formulas see.
+        self._number = None if isinstance(density, UserDensity) else threshold.number_of(density)
         self.name = density.name
         self.smoothness = smoothness
         self.paper = paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        number = threshold.number_of(self.density)
-        if number < len(BUILT_IN) and _check.eager():
-            return _fused(scores, k, temperature, number)
+        if self._number is not None and _check.eager():
+            return _fused(scores, k, temperature, self._number)
         return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
 
     def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
-        b = threshold.solve(scores, k, temperature, self.density)
-        return differentiable_distance(
-            self.density, scores, k, temperature, b.centre, b.rest, log=log
+        b, _ = threshold.solve(scores, k, temperature, self.density)
+        if _check.eager() and not self._learns(scores, k, temperature):
+            return distance(scores, b, temperature)
+        return differentiable_distance(self.density.anchored, scores, k, temperature, b, log=log)
+
+    def _learns(self, *inputs: Tensor) -> bool:
+        return torch.is_grad_enabled() and (
+            self._number is None or any(v.requires_grad for v in inputs)
         )
 
 
 def differentiable_distance(
-    density: Density,
-    scores: Tensor,
-    k: Tensor,
-    temperature: Tensor,
-    centre: Tensor,
-    rest: Tensor,
-    log: bool,
+    law: Density, scores: Tensor, k: Tensor, temperature: Tensor, b: Tensor, log: bool
 ) -> Tensor:
     """u = (x - b)/τ with its derivatives, from a threshold without any.
 
     For p, an element is `live` where f(u) > 0; for log p, where u is finite.
     """
-    law = density.anchored
-    centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
+    centre, rest = b.unsqueeze(-1)
     scale = inverse(temperature, scores.dtype)
     constant = exact_distance(scores.detach(), centre, rest, scale.detach())
     live = centre.isfinite() & (constant.isfinite() if log else law.pdf(constant) > 0)
@@ -127,8 +126,8 @@ def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tens
             k = k.expand(rows)
         if temperature.requires_grad:
             temperature = temperature.expand(rows)
-        return _SoftTopK.apply(scores, k, temperature, density)
-    return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)[0]
+        return _apply(scores, k, temperature, density)
+    return threshold.forward(scores, k, temperature, density)[0]
 
 
 class _SoftTopK(torch.autograd.Function):
@@ -136,25 +135,27 @@ class _SoftTopK(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
-        p, centre, rest = torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
-        ctx.save_for_backward(scores, k, temperature, centre, rest)
+        p, b = threshold.forward(scores, k, temperature, density)
+        ctx.save_for_backward(scores, k, temperature, b)
         ctx.density = density
         return p
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, k, temperature, centre, rest = ctx.saved_tensors
+        scores, k, temperature, b = ctx.saved_tensors
         if torch.is_grad_enabled() or not _check.eager():
-            density = tuple(BUILT_IN.values())[ctx.density]
-            u = differentiable_distance(density, scores, k, temperature, centre, rest, log=False)
-            pdf = torch.where(centre.isfinite().unsqueeze(-1), density.anchored.pdf(u), 0.0)
-            gradients = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+            law = threshold.density_of(ctx.density).anchored
+            u = differentiable_distance(law, scores, k, temperature, b, log=False)
+            pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
+            by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
         else:
-            gradients = torch.ops.softorder.soft_topk_backward(
-                upstream, scores, temperature, centre, rest, ctx.density
-            )
-        needed = zip(gradients, ctx.needs_input_grad, strict=False)
-        return *(gradient if wanted else None for gradient, wanted in needed), None
+            by_scores, by_row = threshold.backward(upstream, scores, temperature, b, ctx.density)
+        _, by_k, by_temperature, _ = ctx.needs_input_grad
+        return by_scores, by_row[0] if by_k else None, by_row[1] if by_temperature else None, None
+
+
+# Function.apply without its preparations for torch.func, which is not at work in eager mode.
+_apply = super(torch.autograd.Function, _SoftTopK).apply
 
 
 _SMOOTH = "smooth"

@@ -130,7 +130,7 @@ def _neighbour_row(
 
 
 def _image(axes: Axes, pixels: Tensor, frame: str) -> None:
-    axes.imshow(pixels.reshape(8, 8), cmap="gray_r", interpolation="nearest")
+    axes.imshow(pixels.reshape(8, 8).numpy(), cmap="gray_r", interpolation="nearest")
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
