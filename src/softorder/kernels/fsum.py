@@ -12,10 +12,11 @@ Contract. `sources` (..., m) and `targets` (..., n) are float32 or float64 of th
 and ascending in the first `source_count`, `target_count` places of every row (None: all); what is
 beyond takes no part, whatever it is, and gives 0. `weights` is shaped as the sources (None: ones).
 `temperature` is float64, counts are int64; they broadcast over the rows (...). A target may be an
-unevaluated sum targets + rest, so that targets - sources is exact nearby: rows near 10^6 with
-τ = 10^-6 need it. Sums are accumulated in float64 and returned in the dtype of the sources.
+unevaluated sum targets + target_rest, and so may a source, so that targets - sources is exact
+nearby: rows near 10^6 with τ = 10^-6 need it. Sums are accumulated in float64 and returned in the
+dtype of the sources.
 
-    moment <= derivative <= 3, but third derivatives of laplace and uniform only.
+    0 <= moment <= derivative <= 3
 
 At a kink: f(±1/2) = 0 for uniform; f'(0) = 0 and f''(0) = f(0) for laplace.
 
@@ -34,6 +35,7 @@ from torch import Tensor
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import fsum_torch
 from softorder.kernels._operators import define, define_vmap
+from softorder.kernels.fsum_problem import Problem, Split
 from softorder.kernels.threshold import _density, number_of
 
 
@@ -57,7 +59,8 @@ def fsum(
     *,
     derivative: int = 0,
     moment: int = 0,
-    rest: Tensor | None = None,
+    source_rest: Tensor | None = None,
+    target_rest: Tensor | None = None,
     source_count: Tensor | None = None,
     target_count: Tensor | None = None,
 ) -> Tensor:
@@ -75,8 +78,9 @@ def fsum(
         )
     return torch.ops.softorder.fsum(
         sources.detach(),
+        _detached(source_rest),
         targets.detach(),
-        _detached(rest),
+        _detached(target_rest),
         _detached(weights),
         temperature.detach(),
         source_count,
@@ -131,8 +135,9 @@ def _detached(value: Tensor | None) -> Tensor | None:
 
 def _fsum(
     sources: Tensor,
+    source_rest: Tensor | None,
     targets: Tensor,
-    rest: Tensor | None,
+    target_rest: Tensor | None,
     weights: Tensor | None,
     temperature: Tensor,
     source_count: Tensor | None,
@@ -141,10 +146,16 @@ def _fsum(
     derivative: int,
     moment: int,
 ) -> Tensor:
-    problem = fsum_torch.Problem.of(
-        sources, targets, rest, weights, temperature, source_count, target_count
+    problem = Problem.of(
+        Split.of(sources, source_rest),
+        Split.of(targets, target_rest),
+        weights,
+        temperature,
+        source_count,
+        target_count,
     )
-    return fsum_torch.fsum(problem, _density(density), derivative, moment)
+    total = fsum_torch.fsum(problem, _density(density), derivative, moment)
+    return total.to(sources.dtype)
 
 
 def _invert(
@@ -153,7 +164,9 @@ def _invert(
     return fsum_torch.invert(sources, levels, temperature, count, _density(density))
 
 
-def _fake_fsum(sources: Tensor, targets: Tensor, *others: object) -> Tensor:
+def _fake_fsum(
+    sources: Tensor, source_rest: Tensor | None, targets: Tensor, *others: object
+) -> Tensor:
     return targets.new_empty(targets.shape)
 
 
@@ -162,9 +175,9 @@ def _fake_invert(sources: Tensor, levels: Tensor, *others: object) -> tuple[Tens
 
 
 define(
-    "fsum(Tensor sources, Tensor targets, Tensor? rest, Tensor? weights, Tensor temperature,"
-    " Tensor? source_count, Tensor? target_count, int density, int derivative, int moment)"
-    " -> Tensor",
+    "fsum(Tensor sources, Tensor? source_rest, Tensor targets, Tensor? target_rest,"
+    " Tensor? weights, Tensor temperature, Tensor? source_count, Tensor? target_count,"
+    " int density, int derivative, int moment) -> Tensor",
     anywhere=_fsum,
     cpu=_fsum,
     fake=_fake_fsum,
@@ -176,5 +189,5 @@ define(
     cpu=_invert,
     fake=_fake_invert,
 )
-define_vmap("fsum", matrices=(0, 1, 2, 3), numbers=(4, 5, 6))
+define_vmap("fsum", matrices=(0, 1, 2, 3, 4), numbers=(5, 6, 7))
 define_vmap("fsum_invert", matrices=(0, 1), numbers=(2, 3))
