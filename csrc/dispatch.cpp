@@ -2,6 +2,7 @@
 #include <cstring>
 #include <cstdlib>
 
+#include "sort.hpp"
 #include "topk.hpp"
 
 namespace softorder {
@@ -11,12 +12,13 @@ struct Level {
   const char* name;
   int (*topk_forward)(const TopkForward&);
   int (*topk_backward)(const TopkBackward&);
+  int (*sort)(const Sort&);
 };
 
-constexpr Level kBaseline{"baseline", baseline::topk_forward, baseline::topk_backward};
+constexpr Level kBaseline{"baseline", baseline::topk_forward, baseline::topk_backward, baseline::sort};
 #if SOFTORDER_HAVE_X86_LEVELS
-constexpr Level kAvx2{"avx2", avx2::topk_forward, avx2::topk_backward};
-constexpr Level kAvx512{"avx512", avx512::topk_forward, avx512::topk_backward};
+constexpr Level kAvx2{"avx2", avx2::topk_forward, avx2::topk_backward, avx2::sort};
+constexpr Level kAvx512{"avx512", avx512::topk_forward, avx512::topk_backward, avx512::sort};
 #endif
 
 // SOFTORDER_SIMD=baseline|avx2|avx512 asks for a narrower level than the machine's, for tests.
@@ -56,4 +58,8 @@ SOFTORDER_EXPORT int softorder_topk_forward(const softorder::TopkForward* argume
 
 SOFTORDER_EXPORT int softorder_topk_backward(const softorder::TopkBackward* arguments) {
   return softorder::kLevel.topk_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_sort(const softorder::Sort* arguments) {
+  return softorder::kLevel.sort(*arguments);
 }

@@ -117,6 +117,17 @@ class _Library:
         self.topk_backward = _function(loaded.softorder_topk_backward)
         self.level: Callable[[], bytes] = loaded.softorder_level
         loaded.softorder_level.restype = ctypes.c_char_p
+        self.loaded = loaded
+        self.functions: dict[str, Callable[[bytes], int]] = {}
+
+    def call(self, name: str, arguments: bytes) -> None:
+        """Calls softorder_<name> with a packed struct of arguments."""
+        function = self.functions.get(name)
+        if function is None:
+            function = self.functions[name] = _function(getattr(self.loaded, f"softorder_{name}"))
+        calls[name] += 1
+        failed = function(arguments)
+        assert not failed
 
 
 def _function(symbol: Any) -> Callable[[bytes], int]:
@@ -132,6 +143,11 @@ def _library() -> _Library:
     return _Library(path)
 
 
+def call(name: str, arguments: bytes) -> None:
+    """Runs one compiled kernel, and counts it."""
+    _library().call(name, arguments)
+
+
 def topk_forward(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int, *, want_p: bool, want_sweeps: bool
 ) -> tuple[Tensor | None, Tensor, Tensor, Tensor | None]:
@@ -139,8 +155,8 @@ def topk_forward(
     calls["topk_forward"] += 1
     shape = scores.shape[:-1]
     x, n = scores.contiguous(), scores.shape[-1]
-    k, k_stride = _dense(k, shape)
-    temperature, temperature_stride = _dense(temperature, shape)
+    k, k_stride = dense(k, shape)
+    temperature, temperature_stride = dense(temperature, shape)
     p = torch.empty_like(x) if want_p else None
     centre, rest = x.new_empty(shape), x.new_empty(shape)
     sweeps = x.new_empty(shape, dtype=torch.int32) if want_sweeps else None
@@ -159,7 +175,7 @@ def topk_forward(
             temperature_stride,
             density,
             x.dtype is torch.float64,
-            _threads(),
+            threads(),
         )
     )
     assert not failed
@@ -178,7 +194,7 @@ def topk_backward(
     calls["topk_backward"] += 1
     shape = scores.shape[:-1]
     x, v, n = scores.contiguous(), upstream.contiguous(), scores.shape[-1]
-    temperature, stride = _dense(temperature, shape)
+    temperature, stride = dense(temperature, shape)
     grad_scores = torch.empty_like(x)
     grad_k = torch.empty(shape, dtype=torch.float64)
     grad_temperature = torch.empty(shape, dtype=torch.float64)
@@ -197,19 +213,19 @@ def topk_backward(
             stride,
             density,
             x.dtype is torch.float64,
-            _threads(),
+            threads(),
         )
     )
     assert not failed
     return grad_scores, grad_k, grad_temperature
 
 
-def _dense(value: Tensor, shape: torch.Size) -> tuple[Tensor, int]:
+def dense(value: Tensor, shape: torch.Size) -> tuple[Tensor, int]:
     """One number for all rows, or one for each, without gaps: the tensor and its stride."""
     if value.numel() == 1:
         return value, 0
     return value.expand(shape).contiguous(), 1
 
 
-def _threads() -> int:
+def threads() -> int:
     return 1 if _forked else torch.get_num_threads()

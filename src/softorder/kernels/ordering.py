@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from softorder.kernels import native, native_fsum
 from softorder.kernels._operators import define, define_vmap
 
 
@@ -40,7 +41,7 @@ def _sort(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sort_cpu(scores: Tensor) -> tuple[Tensor, Tensor]:
-    return _sort(scores)
+    return native_fsum.sort(scores) if native.enabled() else _sort(scores)
 
 
 def _fake(scores: Tensor) -> tuple[Tensor, Tensor]:
