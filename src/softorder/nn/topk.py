@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from softorder import _check
 from softorder.ops import log_soft_topk, soft_topk
-from softorder.ops.topk import method_of
+from softorder.ops._method import method_of
 
 
 class SoftTopK(nn.Module):
