@@ -9,7 +9,7 @@ tensor([3., 1., 2.])
 
 from importlib.metadata import PackageNotFoundError, version
 
-from softorder import densities, nn
+from softorder import densities, losses, nn
 from softorder import hard as hard
 from softorder.methods import methods
 from softorder.ops import (
@@ -32,6 +32,7 @@ __all__ = [
     "densities",
     "hard",
     "log_soft_topk",
+    "losses",
     "methods",
     "nn",
     "soft_median",

@@ -116,13 +116,40 @@ def q(q: PerRow, scores: Tensor, dim: int) -> None:
     if eager() and q.numel():
         low, high = _extremes(q)
         if not (low >= 0 and high <= 1):
-            raise ValueError(_q_range(_first(q, ~((q >= 0) & (q <= 1)))))
+            q_alone(_first(q, ~((q >= 0) & (q <= 1))))
 
 
 def q_alone(q: PerRow) -> None:
     """`q` as far as it can be judged before any scores are seen."""
     if _is_number("q", q) and not 0 <= q <= 1:
-        raise ValueError(_q_range(q))
+        raise ValueError(f"q must be between 0 and 1, but got {q}")
+
+
+def target(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
+    """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
+    if not isinstance(target, Tensor):
+        raise TypeError(f"target must be a tensor of integers, but got {type(target).__name__}")
+    if target.dtype.is_floating_point or target.dtype in _NOT_COUNTS:
+        raise TypeError(f"target must hold integers, but got a tensor of {_name(target.dtype)}")
+    if target.shape != scores.shape:
+        raise ValueError(
+            f"target must have the shape of scores, {tuple(scores.shape)}, "
+            f"but got shape {tuple(target.shape)}"
+        )
+    n = scores.shape[dim]
+    if eager() and target.numel():
+        wrong = ((target < 0) | (target >= n)) & (target != ignore_index)
+        if wrong.any():
+            raise ValueError(
+                f"target must be between 0 and {n - 1}, the last place along dim {dim}, or "
+                f"ignore_index = {ignore_index}, but got {int(_first(target, wrong))}"
+            )
+
+
+def reduction(reduction: str) -> None:
+    """`reduction` is one of torch's."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}")
 
 
 def flag(name: str, value: bool) -> None:
@@ -216,10 +243,6 @@ def _first(value: Tensor, where: Tensor) -> float:
 
 def _k_range(n: int, dim: int, given: float) -> str:
     return f"k must be between 0 and {n}, the number of scores along dim {dim}, but got {given}"
-
-
-def _q_range(given: float) -> str:
-    return f"q must be between 0 and 1, but got {given}"
 
 
 def _temperature_range(given: float) -> str:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density
-from softorder.kernels import fsum as kernel
+from softorder.kernels import fsum as _operators  # noqa: F401, defines the operators
 from softorder.kernels.threshold import number_of
 from softorder.kernels.threshold_torch import inverse
 

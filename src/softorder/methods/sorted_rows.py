@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +12,8 @@ from softorder import _check
 from softorder.kernels import ordering
 
 
-class SortedRows(NamedTuple):
+@dataclass(frozen=True)
+class SortedRows:
     """Finite scores, then +inf, then the absent ones (-inf); NaN only where the row has one.
 
     `values` has no derivative. The counts are columns; None when every score is finite.
@@ -60,7 +61,7 @@ class SortedRows(NamedTuple):
     def ranges(self, descending: bool) -> tuple[Tensor, Tensor]:
         """The places [first, last), from 0, that every score shares with its equals.
 
-        In the order of the scores as they came. The absent ones do not share: they keep their order.
+        In the order of the scores as they came. The absent ones do not share, but keep theirs.
         """
         present = torch.as_tensor(self.available, device=self.values.device)
         place = self.places()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from torch import Tensor
+
 from softorder import _check
 from softorder.densities import UserDensity
 from softorder.methods import FSumMethod, Method, ThresholdMethod, find
@@ -14,3 +18,9 @@ def method_of(operator: str, method: object) -> Method:
     _check.law(method)
     family = ThresholdMethod if operator in ThresholdMethod.operators else FSumMethod
     return family(UserDensity(method))
+
+
+def computation(operator: str, method: object) -> Callable[..., Tensor]:
+    """What that method does for the operator, on clean rows."""
+    compute: Callable[..., Tensor] = getattr(method_of(operator, method), operator)
+    return compute

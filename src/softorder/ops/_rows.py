@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from torch import Tensor
 
@@ -25,7 +25,7 @@ def rows(scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
 
 
 def along(
-    compute: Any,
+    compute: Callable[..., Tensor],
     scores: Tensor,
     temperature: float | Tensor,
     dim: int,

@@ -7,7 +7,7 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.ops import _rows
-from softorder.ops._method import method_of
+from softorder.ops._method import computation
 
 
 def soft_permutation(
@@ -56,7 +56,7 @@ def soft_permutation(
     _rows.check(scores, temperature, dim, descending, mask)
     n = scores.shape[dim]
     _check.whole_k(k, n)
-    compute = method_of("soft_permutation", method).soft_permutation
+    compute = computation("soft_permutation", method)
     x, k = _rows.rows(scores, dim, mask), n if k is None else k
     if n == 0:
         return scores.new_empty(*x.shape[:-1], k, n)

@@ -9,7 +9,7 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.ops import _rows
-from softorder.ops._method import method_of
+from softorder.ops._method import computation
 
 
 def soft_quantile(
@@ -53,21 +53,21 @@ def soft_quantile(
     >>> import torch, softorder as so
     >>> scores = torch.tensor([[1.0, 2.0, 4.0, 8.0], [0.0, 0.0, 3.0, 3.0]])
     >>> so.soft_quantile(scores, 0.6, temperature=0.1).numpy().round(3)
-    array([3.978, 2.978], dtype=float32)
+    array([3.978, 2.908], dtype=float32)
     >>> so.soft_quantile(scores, torch.tensor([0.1, 0.6]), temperature=0.1).shape
     torch.Size([2, 2])
     """
     _rows.check(scores, temperature, dim, False, mask)
     _check.q(q, scores, dim)
     _check.flag("keepdim", keepdim)
-    compute = method_of("soft_quantile", method).soft_quantile
+    compute = computation("soft_quantile", method)
     x = _rows.rows(scores, dim, mask)
-    levels = _levels(q)
+    levels = _axis.leading_last(q)
     if x.shape[-1] == 0:
         result = x.new_full((*x.shape[:-1], levels.shape[-1]), math.nan)
     else:
         result = compute(x, levels, _axis.per_row(temperature))
-    return _arranged(result.to(scores.dtype), q, dim, keepdim)
+    return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 
 def soft_median(
@@ -88,10 +88,10 @@ def soft_median(
     >>> scores = torch.tensor([1.0, 2.0, 100.0], requires_grad=True)
     >>> median = so.soft_median(scores, temperature=0.5)
     >>> round(median.item(), 3)
-    1.94
+    2.063
     >>> median.backward()
     >>> scores.grad.numpy().round(3)
-    array([0.147, 0.853, 0.   ], dtype=float32)
+    array([0.119, 0.881, 0.   ], dtype=float32)
     """
     return soft_quantile(
         scores,
@@ -102,17 +102,3 @@ def soft_median(
         keepdim=keepdim,
         mask=mask,
     )
-
-
-def _levels(q: float | Tensor) -> Tensor:
-    """q as float64 with the quantiles on the last axis, after those of the rows."""
-    levels = _axis.per_row(q)
-    return levels.unsqueeze(0) if levels.dim() == 0 else levels.movedim(0, -1)
-
-
-def _arranged(result: Tensor, q: float | Tensor, dim: int, keepdim: bool) -> Tensor:
-    several = isinstance(q, Tensor) and q.dim() > 0
-    result = result.movedim(-1, 0)
-    if keepdim:
-        result = result.unsqueeze(dim + 1 if dim >= 0 else dim)
-    return result if several else result.squeeze(0)

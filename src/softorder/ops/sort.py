@@ -6,7 +6,7 @@ from torch import Tensor
 
 from softorder.densities import Density
 from softorder.ops import _rows
-from softorder.ops._method import method_of
+from softorder.ops._method import computation
 
 
 def soft_sort(
@@ -44,5 +44,5 @@ def soft_sort(
     array([ 2.007,  1.993,  0.3  , -1.   ], dtype=float32)
     """
     _rows.check(scores, temperature, dim, descending, mask)
-    compute = method_of("soft_sort", method).soft_sort
+    compute = computation("soft_sort", method)
     return _rows.along(compute, scores, temperature, dim, descending, mask)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
-from softorder.ops._method import method_of
+from softorder.ops._method import computation
 
 
 def soft_topk(
@@ -95,7 +95,7 @@ def _apply(
     _check.k(k, scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
-    compute = getattr(method_of(operator, method), operator)
+    compute = computation(operator, method)
     rows = _axis.rows(scores, dim, largest, mask)
     if rows.shape[-1] == 0:
         return scores.clone()
