@@ -2,6 +2,7 @@
 #include <cstring>
 #include <cstdlib>
 
+#include "fsum.hpp"
 #include "sort.hpp"
 #include "topk.hpp"
 
@@ -13,12 +14,18 @@ struct Level {
   int (*topk_forward)(const TopkForward&);
   int (*topk_backward)(const TopkBackward&);
   int (*sort)(const Sort&);
+  int (*fsum)(const Fsum&);
+  int (*fsum_invert)(const FsumInvert&);
 };
 
-constexpr Level kBaseline{"baseline", baseline::topk_forward, baseline::topk_backward, baseline::sort};
+#define SOFTORDER_LEVEL_OF(level)                                                              \
+  Level {                                                                                      \
+    #level, level::topk_forward, level::topk_backward, level::sort, level::fsum, level::fsum_invert \
+  }
+constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
-constexpr Level kAvx2{"avx2", avx2::topk_forward, avx2::topk_backward, avx2::sort};
-constexpr Level kAvx512{"avx512", avx512::topk_forward, avx512::topk_backward, avx512::sort};
+constexpr Level kAvx2 = SOFTORDER_LEVEL_OF(avx2);
+constexpr Level kAvx512 = SOFTORDER_LEVEL_OF(avx512);
 #endif
 
 // SOFTORDER_SIMD=baseline|avx2|avx512 asks for a narrower level than the machine's, for tests.
@@ -62,4 +69,12 @@ SOFTORDER_EXPORT int softorder_topk_backward(const softorder::TopkBackward* argu
 
 SOFTORDER_EXPORT int softorder_sort(const softorder::Sort* arguments) {
   return softorder::kLevel.sort(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_fsum(const softorder::Fsum* arguments) {
+  return softorder::kLevel.fsum(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_fsum_invert(const softorder::FsumInvert* arguments) {
+  return softorder::kLevel.fsum_invert(*arguments);
 }

@@ -33,10 +33,13 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density, UserDensity
-from softorder.kernels import fsum_torch
+from softorder.kernels import fsum_torch, native, native_fsum
 from softorder.kernels._operators import define, define_vmap
 from softorder.kernels.fsum_problem import Problem, Split
 from softorder.kernels.threshold import _density, number_of
+
+
+_LINEAR = (number_of(BUILT_IN["laplace"]),)
 
 
 class Roots(NamedTuple):
@@ -76,6 +79,7 @@ def fsum(
             "fsum needs 0 <= moment <= derivative <= 3, "
             f"but got moment = {moment} and derivative = {derivative}"
         )
+    known = _known(density)  # lives as long as its number is in use
     return torch.ops.softorder.fsum(
         sources.detach(),
         _detached(source_rest),
@@ -85,7 +89,7 @@ def fsum(
         temperature.detach(),
         source_count,
         target_count,
-        number_of(_known(density)),
+        number_of(known),
         derivative,
         moment,
     )
@@ -112,9 +116,9 @@ def invert(
     tensor([1.0000, 1.5000, 2.0000, 3.0000,    inf])
     """
     levels = levels.detach().double().expand(*sources.shape[:-1], levels.shape[-1])
-    number = number_of(_known(density))
+    known = _known(density)
     found = torch.ops.softorder.fsum_invert(
-        sources.detach(), levels, temperature.detach(), count, number
+        sources.detach(), levels, temperature.detach(), count, number_of(known)
     )
     return Roots(*found)
 
@@ -122,7 +126,7 @@ def invert(
 def _known(density: str | Density) -> Density:
     if isinstance(density, str):
         return BUILT_IN[density]
-    known = isinstance(density, UserDensity) or BUILT_IN.get(density.name) is density
+    known = isinstance(density, UserDensity) or density in BUILT_IN.values()
     return density if known else UserDensity(density)
 
 
@@ -158,10 +162,50 @@ def _fsum(
     return total.to(sources.dtype)
 
 
+def _fsum_cpu(
+    sources: Tensor,
+    source_rest: Tensor | None,
+    targets: Tensor,
+    target_rest: Tensor | None,
+    weights: Tensor | None,
+    temperature: Tensor,
+    source_count: Tensor | None,
+    target_count: Tensor | None,
+    density: int,
+    derivative: int,
+    moment: int,
+) -> Tensor:
+    kernel = native_fsum.fsum if _native(density) else _fsum
+    return kernel(
+        sources,
+        source_rest,
+        targets,
+        target_rest,
+        weights,
+        temperature,
+        source_count,
+        target_count,
+        density,
+        derivative,
+        moment,
+    )
+
+
+def _native(density: int) -> bool:
+    return density in _LINEAR and native.enabled()
+
+
 def _invert(
     sources: Tensor, levels: Tensor, temperature: Tensor, count: Tensor | None, density: int
 ) -> tuple[Tensor, Tensor]:
     return fsum_torch.invert(sources, levels, temperature, count, _density(density))
+
+
+def _invert_cpu(
+    sources: Tensor, levels: Tensor, temperature: Tensor, count: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
+    kernel = native_fsum.invert if _native(density) else _invert
+    return kernel(sources, levels, temperature, count, density)
 
 
 def _fake_fsum(
@@ -179,14 +223,14 @@ define(
     " Tensor? weights, Tensor temperature, Tensor? source_count, Tensor? target_count,"
     " int density, int derivative, int moment) -> Tensor",
     anywhere=_fsum,
-    cpu=_fsum,
+    cpu=_fsum_cpu,
     fake=_fake_fsum,
 )
 define(
     "fsum_invert(Tensor sources, Tensor levels, Tensor temperature, Tensor? count, int density)"
     " -> (Tensor centre, Tensor rest)",
     anywhere=_invert,
-    cpu=_invert,
+    cpu=_invert_cpu,
     fake=_fake_invert,
 )
 define_vmap("fsum", matrices=(0, 1, 2, 3, 4), numbers=(5, 6, 7))
