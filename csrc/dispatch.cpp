@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "fsum.hpp"
+#include "order.hpp"
 #include "sort.hpp"
 #include "topk.hpp"
 
@@ -16,11 +17,18 @@ struct Level {
   int (*sort)(const Sort&);
   int (*fsum)(const Fsum&);
   int (*fsum_invert)(const FsumInvert&);
+  int (*soft_rank_forward)(const SoftOrder&);
+  int (*soft_rank_backward)(const SoftOrder&);
+  int (*soft_sort_forward)(const SoftOrder&);
+  int (*soft_sort_backward)(const SoftOrder&);
 };
 
-#define SOFTORDER_LEVEL_OF(level)                                                              \
-  Level {                                                                                      \
-    #level, level::topk_forward, level::topk_backward, level::sort, level::fsum, level::fsum_invert \
+#define SOFTORDER_LEVEL_OF(level)                                      \
+  Level {                                                              \
+    #level, level::topk_forward, level::topk_backward, level::sort,    \
+        level::fsum, level::fsum_invert, level::soft_rank_forward,     \
+        level::soft_rank_backward, level::soft_sort_forward,           \
+        level::soft_sort_backward                                      \
   }
 constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
@@ -77,4 +85,20 @@ SOFTORDER_EXPORT int softorder_fsum(const softorder::Fsum* arguments) {
 
 SOFTORDER_EXPORT int softorder_fsum_invert(const softorder::FsumInvert* arguments) {
   return softorder::kLevel.fsum_invert(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_rank_forward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_rank_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_rank_backward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_rank_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_sort_forward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_sort_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_sort_backward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_sort_backward(*arguments);
 }

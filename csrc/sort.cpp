@@ -2,6 +2,7 @@
 #include "sort.hpp"
 
 #include "ordering.hpp"
+#include "scratch.hpp"
 
 namespace softorder::SOFTORDER_LEVEL {
 namespace {
@@ -10,7 +11,7 @@ template <class F> int run(const Sort& a) {
   using Bits = typename F::Bits;
   static_assert(sizeof(Word) == sizeof(std::int64_t));
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    const std::unique_ptr<Word[]> scratch(new Word[a.n]);
+    Scratch<Word> scratch(a.n);
     for (std::size_t row = begin; row < end; ++row) {
       const Bits* scores = static_cast<const Bits*>(a.scores) + row * a.n;
       Bits* values = static_cast<Bits*>(a.values) + row * a.n;

@@ -86,7 +86,10 @@ def test_weighted_sums_at_other_targets(kernel, density, family, dtype):
             terms = w.double().numpy() * _terms(density, u, derivative, moment)
             scale = np.abs(terms).sum(1) + (derivative == 2) * np.abs(w.double().numpy()).max()
             error = np.abs(found.double().numpy() - terms.sum(1))
-            assert (error <= _TOLERANCE[dtype] * scale + torch.finfo(dtype).tiny).all(), (temperature, derivative)
+            assert (error <= _TOLERANCE[dtype] * scale + torch.finfo(dtype).tiny).all(), (
+                temperature,
+                derivative,
+            )
 
 
 @_DTYPES
@@ -148,9 +151,7 @@ def test_counts_cut_rows_off(kernel, density, dtype):
     tau, targets = torch.rand(2, 1).double() + 0.5, torch.tensor([[6], [3]])
     spoiled = torch.where(torch.arange(9) < sizes[..., None], x, math.nan)
     spoiled_w = torch.where(torch.arange(9) < sizes[..., None], w, math.inf)
-    found = fsum.fsum(
-        spoiled, t, spoiled_w, tau, density, source_count=sizes, target_count=targets
-    )
+    found = fsum.fsum(spoiled, t, spoiled_w, tau, density, source_count=sizes, target_count=targets)
     levels = torch.arange(9) + 0.25
     roots = fsum.invert(spoiled, levels, tau, density, count=sizes)
     for i, j in itertools.product(range(2), range(3)):

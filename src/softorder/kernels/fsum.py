@@ -38,7 +38,6 @@ from softorder.kernels._operators import define, define_vmap
 from softorder.kernels.fsum_problem import Problem, Split
 from softorder.kernels.threshold import _density, number_of
 
-
 _LINEAR = (number_of(BUILT_IN["laplace"]),)
 
 

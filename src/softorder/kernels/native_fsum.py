@@ -53,7 +53,7 @@ def fsum(
 ) -> Tensor:
     """The sum at every target; see kernels/fsum.py."""
     rows = sources.shape[:-1]
-    same = targets is sources
+    same = _same(sources, targets)
     matrices = [_matrix(v) for v in (sources, source_rest, targets, target_rest, weights)]
     if same:
         matrices[2] = matrices[0]  # the kernel knows ranks by their pointers
@@ -92,7 +92,9 @@ def invert(
     rows, n = sources.shape[:-1], levels.shape[-1]
     sources = sources.contiguous()
     shared = not any(levels.stride()[:-1])  # one row of levels, expanded
-    levels = levels[(0,) * len(rows)].contiguous() if shared and rows.numel() else levels.contiguous()
+    levels = (
+        levels[(0,) * len(rows)].contiguous() if shared and rows.numel() else levels.contiguous()
+    )
     temperature, temperature_stride = native.dense(temperature, rows)
     taken, count_stride = _counts(count, rows)
     centre, rest = (torch.empty(*rows, n, dtype=sources.dtype) for _ in range(2))
@@ -117,6 +119,11 @@ def invert(
         ),
     )
     return centre, rest
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same memory seen in the same way."""
+    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
 
 
 def _matrix(value: Tensor | None) -> Tensor | None:
