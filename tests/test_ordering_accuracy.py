@@ -17,7 +17,7 @@ _DENSITIES = pytest.mark.parametrize("density", BUILT_IN)
 
 @_DENSITIES
 @_DTYPES
-@pytest.mark.parametrize("n", [1, 2, 10, 100, 500])
+@pytest.mark.parametrize("n", [1, 2, 10, 300])
 def test_ranks(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
     truth = _rows(ordering.rank, scores, temperature, density)
@@ -29,7 +29,7 @@ def test_ranks(density, dtype, n):
 
 @_DENSITIES
 @_DTYPES
-@pytest.mark.parametrize("n", [1, 2, 10, 60])
+@pytest.mark.parametrize("n", [1, 2, 30])
 def test_sorted_scores(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
     truth = _rows(ordering.sort, scores, temperature, density)
@@ -41,7 +41,7 @@ def test_sorted_scores(density, dtype, n):
 
 @_DENSITIES
 @_DTYPES
-@pytest.mark.parametrize("n", [1, 2, 10, 40])
+@pytest.mark.parametrize("n", [1, 2, 20])
 def test_permutations(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
     truth = _rows(ordering.permutation, scores, temperature, density)
@@ -73,7 +73,7 @@ def test_a_permutation_sorts_in_the_limit(density):
 
 
 @_DENSITIES
-@pytest.mark.parametrize("n", [1, 10, 501])
+@pytest.mark.parametrize("n", [1, 10, 101])
 def test_quantiles_invert_the_sum(density, n):
     q = np.array([1e-3, 0.1, 0.25, 0.5, 0.77, 1 - 1e-3])
     families = [family for family in bank.FAMILIES if family != "shifted"]  # t would be rounded
@@ -96,7 +96,7 @@ def test_quantiles_invert_the_sum(density, n):
 
 @_DENSITIES
 @_DTYPES
-@pytest.mark.parametrize("n", [2, 40])
+@pytest.mark.parametrize("n", [2, 20])
 def test_gradients(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
     upstream = np.random.default_rng(n).standard_normal(scores.shape).astype(dtype)

@@ -69,6 +69,8 @@ class FSumMethod(Method):
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
+        """In float64: a row is a sum of small differences of shares, all off in the same sense."""
+        scores = scores.double()
         rows = sort_rows(scores)
         levels = torch.arange(k + 1, device=scores.device)
         if descending:
@@ -76,9 +78,7 @@ class FSumMethod(Method):
         centre, rest = (t.unsqueeze(-1) for t in self._roots(scores, rows, levels, temperature))
         scale = inverse(temperature, scores.dtype).unsqueeze(-1)
         edges = edge(centre, rest, scores.unsqueeze(-2), scale)
-        below = type(edges)(*(v[..., :-1, :] for v in edges))
-        above = type(edges)(*(v[..., 1:, :] for v in edges))
-        p = share(self.density, below, above)
+        p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
         p = p.flip(-2) if descending else p
         return p if rows.finite is None else _with_certain(rows, scores, p, descending)
 

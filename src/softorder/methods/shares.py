@@ -22,6 +22,10 @@ class Edge(NamedTuple):
     finite: Tensor
     right: Tensor  # t > x
 
+    def rows(self, chosen: slice) -> Edge:
+        """Some of the thresholds, when they are on the last but one axis."""
+        return Edge(*(value[..., chosen, :] for value in self))
+
     def tail(self, density: Density) -> Tensor:
         return torch.where(self.finite, density.tail(self.distance), 0.0)
 
