@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels.threshold_torch import inverse
+from softorder.methods import fsum_eager
 from softorder.methods._base import Method, register
 from softorder.methods.fsum_calculus import fsum, roots
 from softorder.methods.shares import edge, log_share, share
@@ -51,12 +53,24 @@ class FSumMethod(Method):
         self.cost = cost
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        if fsum_eager.serves(scores, temperature, self.density):
+            plain = partial(self._soft_rank, temperature=temperature, descending=descending)
+            return fsum_eager.run(fsum_eager.RANK, scores, temperature, descending, plain)
+        return self._soft_rank(scores, temperature, descending)
+
+    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        if fsum_eager.serves(scores, temperature, self.density):
+            plain = partial(self._soft_sort, temperature=temperature, descending=descending)
+            return fsum_eager.run(fsum_eager.SORT, scores, temperature, descending, plain)
+        return self._soft_sort(scores, temperature, descending)
+
+    def _soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
         x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts)
         return rows.spoil(rows.to_origin(_all_ranks(rows, below + 0.5, descending)))
 
-    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+    def _soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
         centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
         t = _ascending(centre + rest)

@@ -1,0 +1,79 @@
+"""Soft ranks and the soft sort by the fused kernels, in eager mode, with first derivatives.
+
+Second derivatives come from the plain path, which is told as a function of the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.densities import Density
+from softorder.kernels import fsum_fused
+
+
+class Operator(NamedTuple):
+    """A fused kernel: its result comes first, then what its vector-Jacobian product needs."""
+
+    forward: Callable[..., Any]
+    vjp: Callable[..., Tensor]
+
+
+RANK = Operator(fsum_fused.rank, fsum_fused.rank_vjp)
+SORT = Operator(fsum_fused.sort, fsum_fused.sort_vjp)
+
+
+def serves(scores: Tensor, temperature: Tensor, density: Density) -> bool:
+    """Whether `run` can be used; a temperature that learns needs the plain path."""
+    return (
+        _check.eager()
+        and not (temperature.requires_grad and torch.is_grad_enabled())
+        and fsum_fused.serves(scores, density)
+    )
+
+
+def run(
+    operator: Operator,
+    scores: Tensor,
+    temperature: Tensor,
+    descending: bool,
+    plain: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """The operator's result, differentiable in the scores; `plain` computes the same."""
+    if torch.is_grad_enabled() and scores.requires_grad:
+        return _Fused.apply(scores, temperature, descending, operator, plain)
+    return operator.forward(scores, temperature, descending)[0]
+
+
+class _Fused(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        operator: Operator,
+        plain: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        found = operator.forward(scores, temperature, descending)
+        ctx.kind = type(found)
+        ctx.statics = descending, operator, plain
+        ctx.save_for_backward(scores, temperature, *found[1:])
+        return found[0]
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, temperature, *saved = ctx.saved_tensors
+        descending, operator, plain = ctx.statics
+        if torch.is_grad_enabled() or not _check.eager():
+            with torch.enable_grad():
+                (gradient,) = torch.autograd.grad(
+                    plain(scores), scores, upstream, create_graph=True
+                )
+        else:
+            gradient = operator.vjp(upstream, ctx.kind(upstream, *saved), temperature, descending)
+        return gradient, None, None, None, None
