@@ -53,32 +53,16 @@ class FSumMethod(Method):
         self.cost = cost
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(self._rank, temperature=temperature, descending=descending)
         if fsum_eager.serves(scores, temperature, self.density):
-            plain = partial(self._soft_rank, temperature=temperature, descending=descending)
             return fsum_eager.run(fsum_eager.RANK, scores, temperature, descending, plain)
-        return self._soft_rank(scores, temperature, descending)
+        return plain(scores)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(self._sort, temperature=temperature, descending=descending)
         if fsum_eager.serves(scores, temperature, self.density):
-            plain = partial(self._soft_sort, temperature=temperature, descending=descending)
             return fsum_eager.run(fsum_eager.SORT, scores, temperature, descending, plain)
-        return self._soft_sort(scores, temperature, descending)
-
-    def _soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        rows = sort_rows(scores)
-        x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
-        below = fsum(x, x, None, temperature, self.density, counts=counts)
-        return rows.spoil(rows.to_origin(_all_ranks(rows, below + 0.5, descending)))
-
-    def _soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        rows = sort_rows(scores)
-        centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
-        t = _ascending(centre + rest)
-        if descending:
-            t = rows.mirror(t)
-            if rows.present is not None:
-                t = torch.where(rows.places() < rows.present, t, -math.inf)
-        return rows.spoil(t)
+        return plain(scores)
 
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
