@@ -4,6 +4,7 @@
 
 #include "fsum.hpp"
 #include "order.hpp"
+#include "permutation.hpp"
 #include "sort.hpp"
 #include "topk.hpp"
 
@@ -21,6 +22,8 @@ struct Level {
   int (*soft_rank_backward)(const SoftOrder&);
   int (*soft_sort_forward)(const SoftOrder&);
   int (*soft_sort_backward)(const SoftOrder&);
+  int (*permutation_forward)(const Permutation&);
+  int (*permutation_backward)(const Permutation&);
 };
 
 #define SOFTORDER_LEVEL_OF(level)                                      \
@@ -28,7 +31,8 @@ struct Level {
     #level, level::topk_forward, level::topk_backward, level::sort,    \
         level::fsum, level::fsum_invert, level::soft_rank_forward,     \
         level::soft_rank_backward, level::soft_sort_forward,           \
-        level::soft_sort_backward                                      \
+        level::soft_sort_backward, level::permutation_forward,         \
+        level::permutation_backward                                    \
   }
 constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
@@ -101,4 +105,12 @@ SOFTORDER_EXPORT int softorder_soft_sort_forward(const softorder::SoftOrder* arg
 
 SOFTORDER_EXPORT int softorder_soft_sort_backward(const softorder::SoftOrder* arguments) {
   return softorder::kLevel.soft_sort_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_permutation_forward(const softorder::Permutation* arguments) {
+  return softorder::kLevel.permutation_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_permutation_backward(const softorder::Permutation* arguments) {
+  return softorder::kLevel.permutation_backward(*arguments);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -89,9 +90,14 @@ def derivative_of(density: Density, order: int) -> Callable[[Tensor], Tensor]:
 
 
 def _by_autograd(function: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
-    with torch.enable_grad():
-        at = u.detach().clone().requires_grad_()
-        (gradient,) = torch.autograd.grad(function(at).sum(), at)
+    # An operator runs below autograd, where nothing is recorded; a thread of its own does not.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(_gradient, function, u).result()
+
+
+def _gradient(function: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
+    at = u.detach().clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(function(at).sum(), at)
     return gradient
 
 

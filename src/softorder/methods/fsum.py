@@ -67,18 +67,11 @@ class FSumMethod(Method):
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        """In float64: a row is a sum of small differences of shares, all off in the same sense."""
-        scores = scores.double()
-        rows = sort_rows(scores)
-        levels = torch.arange(k + 1, device=scores.device)
-        if descending:
-            levels = levels + (rows.available - k)
-        centre, rest = (t.unsqueeze(-1) for t in self._roots(scores, rows, levels, temperature))
-        scale = inverse(temperature, scores.dtype).unsqueeze(-1)
-        edges = edge(centre, rest, scores.unsqueeze(-2), scale)
-        p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
-        p = p.flip(-2) if descending else p
-        return p if rows.finite is None else _with_certain(rows, scores, p, descending)
+        plain = partial(self._permutation, temperature=temperature, descending=descending, k=k)
+        if fsum_eager.serves_permutation(scores, temperature, self.density):
+            operator = fsum_eager.permutation(self.density, k)
+            return fsum_eager.run(operator, scores, temperature, descending, plain)
+        return plain(scores)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
         rows = sort_rows(scores)
@@ -112,6 +105,36 @@ class FSumMethod(Method):
             entry = torch.where(scores == math.inf, torch.where(certain, crowd, -math.inf), entry)
             entry = torch.where(scores == -math.inf, 0.0, entry)
         return rows.spoil(-entry)
+
+    def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        rows = sort_rows(scores)
+        x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
+        below = fsum(x, x, None, temperature, self.density, counts=counts)
+        return rows.spoil(rows.to_origin(_all_ranks(rows, below + 0.5, descending)))
+
+    def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        rows = sort_rows(scores)
+        centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
+        t = _ascending(centre + rest)
+        if descending:
+            t = rows.mirror(t)
+            if rows.present is not None:
+                t = torch.where(rows.places() < rows.present, t, -math.inf)
+        return rows.spoil(t)
+
+    def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
+        """In float64: a row is a sum of small differences of shares, all off in the same sense."""
+        scores = scores.double()
+        rows = sort_rows(scores)
+        levels = torch.arange(k + 1, device=scores.device)
+        if descending:
+            levels = levels + (rows.available - k)
+        centre, rest = (t.unsqueeze(-1) for t in self._roots(scores, rows, levels, temperature))
+        scale = inverse(temperature, scores.dtype).unsqueeze(-1)
+        edges = edge(centre, rest, scores.unsqueeze(-2), scale)
+        p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
+        p = p.flip(-2) if descending else p
+        return p if rows.finite is None else _with_certain(rows, scores, p, descending)
 
     def _roots(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor

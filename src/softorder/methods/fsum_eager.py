@@ -1,4 +1,4 @@
-"""Soft ranks and the soft sort by the fused kernels, in eager mode, with first derivatives.
+"""Soft ranks, sorts and permutations by the fused kernels, in eager mode, with first derivatives.
 
 Second derivatives come from the plain path, which is told as a function of the scores.
 """
@@ -6,6 +6,7 @@ Second derivatives come from the plain path, which is told as a function of the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -27,13 +28,27 @@ RANK = Operator(fsum_fused.rank, fsum_fused.rank_vjp)
 SORT = Operator(fsum_fused.sort, fsum_fused.sort_vjp)
 
 
-def serves(scores: Tensor, temperature: Tensor, density: Density) -> bool:
-    """Whether `run` can be used; a temperature that learns needs the plain path."""
-    return (
-        _check.eager()
-        and not (temperature.requires_grad and torch.is_grad_enabled())
-        and fsum_fused.serves(scores, density)
+def permutation(density: Density, k: int) -> Operator:
+    """The first k rows of a permutation."""
+    return Operator(
+        partial(fsum_fused.permutation, density=density, k=k),
+        partial(fsum_fused.permutation_vjp, density=density),
     )
+
+
+def serves(scores: Tensor, temperature: Tensor, density: Density) -> bool:
+    """Whether `run` can be used for ranks and sorts."""
+    return _plain_values(temperature) and fsum_fused.serves(scores, density)
+
+
+def serves_permutation(scores: Tensor, temperature: Tensor, density: Density) -> bool:
+    """Whether `run` can be used for permutations."""
+    return _plain_values(temperature) and fsum_fused.serves_permutation(scores, density)
+
+
+def _plain_values(temperature: Tensor) -> bool:
+    # A temperature that learns needs the plain path.
+    return _check.eager() and not (temperature.requires_grad and torch.is_grad_enabled())
 
 
 def run(
@@ -71,8 +86,9 @@ class _Fused(torch.autograd.Function):
         descending, operator, plain = ctx.statics
         if torch.is_grad_enabled() or not _check.eager():
             with torch.enable_grad():
+                result = plain(scores)
                 (gradient,) = torch.autograd.grad(
-                    plain(scores), scores, upstream, create_graph=True
+                    result, scores, upstream.to(result.dtype), create_graph=True
                 )
         else:
             gradient = operator.vjp(upstream, ctx.kind(upstream, *saved), temperature, descending)
