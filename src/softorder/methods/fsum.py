@@ -13,7 +13,7 @@ from softorder.densities import BUILT_IN, Density
 from softorder.kernels.threshold_torch import inverse
 from softorder.methods import fsum_eager
 from softorder.methods._base import Method, register
-from softorder.methods.fsum_calculus import fsum, roots
+from softorder.kernels.fsum_calculus import fsum, roots
 from softorder.methods.shares import edge, log_share, share
 from softorder.methods.sorted_rows import SortedRows, sort_rows
 
