@@ -9,7 +9,7 @@ tensor([3., 1., 2.])
 
 from importlib.metadata import PackageNotFoundError, version
 
-from softorder import densities, losses, nn
+from softorder import densities, kernels, losses, nn
 from softorder import hard as hard
 from softorder.methods import methods
 from softorder.ops import (
@@ -31,6 +31,7 @@ __all__ = [
     "__version__",
     "densities",
     "hard",
+    "kernels",
     "log_soft_topk",
     "losses",
     "methods",
