@@ -9,7 +9,7 @@ from tests.laws.orderings import operators as orderings
 from tests.user_density import Student
 
 # Laws of top-k are about p.
-_TOPK = {
+TOPK = {
     "soft_topk": so.soft_topk,
     "log_soft_topk": lambda *args, **kwargs: so.log_soft_topk(*args, **kwargs).exp(),
 }
@@ -29,15 +29,15 @@ class Case:
 
 def cases():
     """The table of so.methods(), and a user's density that has to keep the claims of laplace."""
-    rows = [row for row in so.methods() if row.operator in (*_TOPK, *orderings.NAMES)]
+    rows = [row for row in so.methods() if row.operator in (*TOPK, *orderings.NAMES)]
     registered = [_case(row, row.name, row.name) for row in rows]
     templates = [row for row in rows if row.name == "laplace"]
     return registered + [_case(row, "student", Student()) for row in templates]
 
 
 def _case(row, name, method):
-    if row.operator in _TOPK:
-        call = partial(_TOPK[row.operator], method=method)
+    if row.operator in TOPK:
+        call = partial(TOPK[row.operator], method=method)
     else:
         call = orderings.operator(row.operator, method)
     return Case(row.operator, name, call, row, _kernels(row.operator, name))

@@ -77,6 +77,7 @@ _ORDERINGS = Code(
 _COARSE, _GENERIC = coarse_problems(), generic_problems()
 _ONE = hypothesis.strategies.just(generic_problem(seed=7, rows=3, n=5))
 _SMALL = hypothesis.strategies.just(generic_problem(seed=2, rows=2, n=4))
+_TINY = hypothesis.strategies.just(generic_problem(seed=1, rows=1, n=3))
 
 EAGER = [
     *_TOPK.laws("values", _COARSE, 12),
@@ -94,7 +95,7 @@ EAGER = [
     *_ORDERINGS.laws("edges", _COARSE, 4),
     *_ORDERINGS.laws("inputs", _COARSE, 4),
     *_ORDERINGS.laws("gradients", _SMALL, 1),
-    *_ORDERINGS.laws("second_order", _SMALL, 1, lambda claims: claims.derivatives >= 2),
+    *_ORDERINGS.laws("second_order", _TINY, 1, lambda claims: claims.derivatives >= 2),
     *_ORDERINGS.laws("forward_mode", _SMALL, 1, lambda claims: claims.forward_mode),
     *_ORDERINGS.laws("batching", _ONE, 1, lambda claims: claims.vmap),
 ]
