@@ -88,10 +88,8 @@ class Problem:
 def _cut(x: Split, w: Tensor, count: Tensor) -> tuple[Split, Tensor]:
     present = places(w) < count
     if x.size > 0:
-        last = x.at((count - 1).clamp(min=0))
-        value = torch.where(present, x.value, torch.where(count > 0, last.value, 0.0))
-        rest = None if x.rest is None else torch.where(present, x.rest, last.rest)
-        x = Split(value, rest)
+        last = torch.minimum(places(w), count - 1).clamp(min=0)
+        x = x.at(last).map(lambda v: torch.where(count > 0, v, 0.0))
     return x, torch.where(present, w, 0.0)
 
 
