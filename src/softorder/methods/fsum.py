@@ -74,6 +74,8 @@ class FSumMethod(Method):
         return plain(scores)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
+        """In float64, where the slope of FSum underflows only across very wide gaps."""
+        scores = scores.double()
         rows = sort_rows(scores)
         q, order = torch.sort(q.expand(*scores.shape[:-1], q.shape[-1]))
         levels = q * rows.available
@@ -124,7 +126,7 @@ class FSumMethod(Method):
 
     def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
         """In float64: a row is a sum of small differences of shares, all off in the same sense."""
-        scores = scores.double()
+        dtype, scores = scores.dtype, scores.double()
         rows = sort_rows(scores)
         levels = torch.arange(k + 1, device=scores.device)
         if descending:
@@ -134,7 +136,8 @@ class FSumMethod(Method):
         edges = edge(centre, rest, scores.unsqueeze(-2), scale)
         p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
         p = p.flip(-2) if descending else p
-        return p if rows.finite is None else _with_certain(rows, scores, p, descending)
+        p = p if rows.finite is None else _with_certain(rows, scores, p, descending)
+        return p.to(dtype)
 
     def _roots(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
