@@ -41,14 +41,11 @@ def _against_sort(records: list[Record], section: str, title: str) -> Iterator[F
             yield Figure(title, str(shape), column, ratio, _limit(shape, section))
 
 
-def _growth(records: list[Record], section: str, title: str) -> Iterator[Figure]:
-    times = {
-        (record.provider.key, record.case.shape.n): record.timing.minimum
-        for record in records
-        if record.section == section
-    }
-    for (key, n), seconds in times.items():
-        twice = times.get((key, 2 * n))
+def _growth(records: list[Record], kind: str, title: str) -> Iterator[Figure]:
+    chosen = [record for record in records if record.section.split()[0] == kind]
+    times = {(r.section, r.provider.key, r.case.shape.n): r.timing.minimum for r in chosen}
+    for (section, key, n), seconds in times.items():
+        twice = times.get((section, key, 2 * n))
         if twice:
             yield Figure(title, f"n = {n:,}", key, twice / seconds, limit=2.4)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -50,6 +50,23 @@ def measure_mixed(
     by_name = {provider.name: provider for provider in (*forward, *backward)}
     timings = interleaved(calls, seconds)
     return [Record(section, case, by_name[name], timing) for name, timing in timings.items()]
+
+
+def measure_doubling(
+    section: str,
+    cases: Sequence[Problem],
+    providers: Iterable[Provider],
+    seconds: float,
+    backward: bool,
+) -> list[Record]:
+    """Time every provider on several sizes, all in alternation: their ratios are what counts."""
+    prepare = _forward_backward if backward else _forward
+    pairs = {f"{p.name} {case}": (p, case) for p in providers for case in cases}
+    calls = {name: prepare(p.bind(case), case.scores()) for name, (p, case) in pairs.items()}
+    timings = interleaved(calls, seconds)
+    return [
+        Record(section, case, provider, timings[name]) for name, (provider, case) in pairs.items()
+    ]
 
 
 def _forward(operator: Operator, scores: torch.Tensor) -> Callable[[], object]:
