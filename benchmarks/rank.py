@@ -11,7 +11,7 @@ from benchmarks import machine, memory, rank_figures, timing
 from benchmarks.cases import OrderingCase, Shape
 from benchmarks.providers import Provider, neural_sort, soft_sort, torch_softmax_matrix, torch_sort
 from benchmarks.providers.softorder_orderings import argsort, compiled, plain
-from benchmarks.rank_cases import ARGSORT, FULL, MATRIX, QUADRATIC, QUICK, Plan
+from benchmarks.rank_cases import ARGSORT, FULL, MATRIX, PLAIN, QUADRATIC, QUICK, Plan
 from benchmarks.report import Report, Subject
 from benchmarks.topk import FOLDER, SCRATCH
 from softorder.cli._progress import Progress
@@ -139,12 +139,13 @@ def _matrix(plan: Plan, densities: Sequence[str]) -> Iterator[Job]:
 
 
 def _peers(plan: Plan, operators: Sequence[str], density: str) -> Iterator[Job]:
-    """Everybody on one row: the table of times and the plot."""
-    ours = [make(name, density) for name in operators for make in (compiled, plain)]
+    """Everybody on one row, as far as it takes no minutes: the table of times and the plot."""
     quadratic = [neural_sort.provider, soft_sort.provider]
     for case in plan.sweep_cases():
-        small = case.shape.n <= QUADRATIC
-        yield _timed("peers", case, [*ours, _HARD, *(quadratic if small else [])], plan)
+        n = case.shape.n
+        makers = (compiled, plain) if n <= PLAIN else (compiled,)
+        ours = [make(name, density) for name in operators for make in makers]
+        yield _timed("peers", case, [*ours, _HARD, *(quadratic if n <= QUADRATIC else [])], plan)
 
 
 def _memory(plan: Plan, ours: Sequence[Provider]) -> Iterator[Job]:

@@ -10,6 +10,7 @@ SHAPES = (Shape(128, 1_000), Shape(128, 10_450), Shape(1, 1_000_000))
 ARGSORT = Shape(1, 1_000_000)
 MATRIX = Shape(16, 1_000)
 QUADRATIC = 4_096  # the n×n formulas are measured up to here
+PLAIN = 1_000_000  # and plain torch up to here
 
 
 @dataclass(frozen=True)
