@@ -3,7 +3,9 @@
 
 #include "laplace_invert.hpp"
 #include "laplace_sum.hpp"
+#include "scratch.hpp"
 #include "topk.hpp"
+#include "uniform_sum.hpp"
 
 namespace softorder::SOFTORDER_LEVEL {
 namespace {
@@ -31,15 +33,18 @@ template <class T> FsumRow<T> fsum_row(const Fsum& a, std::size_t row) {
   };
 }
 
-template <class T> int run_fsum(const Fsum& a) {
+bool is_uniform(std::int32_t density) { return static_cast<Density>(density) == Density::uniform; }
+
+template <class T> void run_fsum(const Fsum& a) {
   for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    const bool uniform = is_uniform(a.density);
+    Scratch<double> sums(uniform ? 2 * a.m : 0);
     for (std::size_t i = begin; i < end; ++i) {
       const FsumRow<T> row = fsum_row<T>(a, i);
       std::fill(row.out + row.n, row.out + a.n, T(0));
-      laplace_fsum(row, team);
+      uniform ? uniform_fsum(row, sums.get()) : laplace_fsum(row, team);
     }
   });
-  return 0;
 }
 
 template <class T> InvertRow<T> invert_row(const FsumInvert& a, std::size_t row) {
@@ -54,27 +59,37 @@ template <class T> InvertRow<T> invert_row(const FsumInvert& a, std::size_t row)
   };
 }
 
-template <class T> int run_invert(const FsumInvert& a) {
+template <class T> void run_invert(const FsumInvert& a) {
   for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    const std::unique_ptr<double[]> scratch(new double[a.m]);
+    Scratch<double> sums(2 * a.m);
     for (std::size_t i = begin; i < end; ++i) {
       const InvertRow<T> row = invert_row<T>(a, i);
-      LaplaceInverse<T>(row, scratch.get()).run(team);
+      if (is_uniform(a.density)) {
+        UniformInverse<T>(row, sums.get()).run();
+      } else {
+        LaplaceInverse<T>(row, sums.get()).run(team);
+      }
     }
   });
-  return 0;
+}
+
+// Whether the density has an algorithm that is linear in the length of the row.
+bool is_linear(std::int32_t density) {
+  return static_cast<Density>(density) == Density::laplace || is_uniform(density);
 }
 
 }  // namespace
 
 int fsum(const Fsum& a) {
+  if (!is_linear(a.density)) return 1;
   const NoDenormals guard;
-  return a.wide ? run_fsum<double>(a) : run_fsum<float>(a);
+  return a.wide ? run_fsum<double>(a) : run_fsum<float>(a), 0;
 }
 
 int fsum_invert(const FsumInvert& a) {
+  if (!is_linear(a.density)) return 1;
   const NoDenormals guard;
-  return a.wide ? run_invert<double>(a) : run_invert<float>(a);
+  return a.wide ? run_invert<double>(a) : run_invert<float>(a), 0;
 }
 
 }  // namespace softorder::SOFTORDER_LEVEL

@@ -38,7 +38,7 @@ from softorder.kernels._operators import define, define_vmap
 from softorder.kernels.fsum_problem import Problem, Split
 from softorder.kernels.threshold import _density, number_of
 
-_LINEAR = (number_of(BUILT_IN["laplace"]),)
+_LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
 
 
 class Roots(NamedTuple):
