@@ -43,7 +43,7 @@ def laplace_sum(
 
     >>> grid = torch.linspace(-10, 15, 10_001)
     >>> density = so.kernels.laplace_sum(sources, grid, temperature=0.5) / (2 * 0.5 * len(sources))
-    >>> torch.trapezoid(density, grid).numpy().round(4)
+    >>> round(torch.trapezoid(density, grid).item(), 4)
     1.0
     """
     _check_places("sources", sources, sources)
