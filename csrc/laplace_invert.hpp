@@ -115,12 +115,16 @@ template <class T> class LaplaceInverse {
     return total;
   }
 
+  // Between blocks the sums are found directly: a chain of a million factors near 1 would add up the
+  // rounding of every one of them.
   void scan_right(std::size_t begin, std::size_t end, double sum) {
     double decay[kRoom];
     while (end > begin) {
       const std::size_t count = std::min(kBlock, end - begin), from = end - count;
       gap_decays(from, count, decay);
-      for (std::size_t i = count; i-- > 0;) right_[from + i] = sum = sum * decay[i] + 1;
+      double chain = sum;
+      for (std::size_t i = count; i-- > 0;) right_[from + i] = chain = chain * decay[i] + 1;
+      sum = seen_from(from, end, from) + (end == row_.m ? 0 : sum * decay_between(from, end));
       end = from;
     }
   }
@@ -140,6 +144,9 @@ template <class T> class LaplaceInverse {
       // of the gap below each source
       for (std::size_t i = 0; i < count; ++i) decay[i] = from + i == 0 ? 0 : gap(from + i);
       decays(decay, count, row_.temperature);
+      const std::size_t last_source = from + count - 1;
+      const double behind = seen_from(from, from + count, last_source) +
+                            (from == 0 ? 0 : left * decay_between(from - 1, last_source));
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t above = from + i;
         const double before = left;
@@ -151,6 +158,7 @@ template <class T> class LaplaceInverse {
           solve(j, {row_.levels[j], before, right_[above], above == 0 ? 0 : gap(above), decay[i], above});
         }
       }
+      left = behind;
     }
     for (; level < last; ++level) {
       if (to_the_end) {

@@ -245,24 +245,30 @@ template <class T> class LaplaceOrder {
   void solve(Block block, const double* a, const double* left, const double* right, std::size_t first,
              std::size_t last, const Roots& out) const {
     constexpr std::size_t kPiece = 256;
-    double ratio[kPiece + kLanes<double>];
+    T ratio[kPiece + kLanes<T>], product[kPiece], excess[kPiece];
     for (; first < last; first += kPiece) {
       const std::size_t count = std::min(kPiece, last - first);
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t s = std::size_t(out.segment[first + k]), i = s - block.begin;
-        const double excess = double(first + k) + 0.5 - double(s);
-        const double both = std::sqrt(excess * excess + left[i] * right[i] * a[i]);
-        ratio[k] = (excess > 0 ? right[i] : left[i]) / (both + std::fabs(excess));
-        out.slope[first + k] = T(both);
+        excess[k] = T(double(first + k) + 0.5 - double(s));
+        product[k] = T(left[i] * right[i] * a[i]);
+        ratio[k] = T(first + k >= s ? right[i] : left[i]);
       }
-      for (std::size_t k = count; k % kLanes<double>; ++k) ratio[k] = 1;
-      for (std::size_t k = 0; k < count; k += kLanes<double>) store(ratio + k, log(load(ratio + k)));
+      T* const slope = out.slope + first;
+#pragma omp simd
+      for (std::size_t k = 0; k < count; ++k) {
+        const T both = std::sqrt(excess[k] * excess[k] + product[k]);
+        ratio[k] /= both + std::fabs(excess[k]);
+        slope[k] = both;
+      }
+      for (std::size_t k = count; k % kLanes<T>; ++k) ratio[k] = 1;
+      for (std::size_t k = 0; k < count; k += kLanes<T>) store(ratio + k, log<T>(load(ratio + k)));
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t s = std::size_t(out.segment[first + k]);
         const bool from_above = first + k >= s;
         const double low = s == 0 ? -std::numeric_limits<double>::infinity() : x(s - 1);
         const double high = s == m_ ? std::numeric_limits<double>::infinity() : x(s);
-        const double distance = std::clamp(tau_ * ratio[k], 0.0, high - low);
+        const double distance = std::clamp(tau_ * double(ratio[k]), 0.0, high - low);
         out.rest[first + k] = T(from_above ? -distance : distance);
         out.t[first + k] = T(from_above ? high - distance : low + distance);
       }

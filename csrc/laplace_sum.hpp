@@ -131,6 +131,16 @@ template <class T, int K, bool kBackward> class LaplaceSweep {
     return total;
   }
 
+  // The moments behind a block, directly: a chain of a million factors near 1 would add up the
+  // rounding of every one of them.
+  Moments<K> seen_from_last(std::size_t from, std::size_t count, Moments<K> before) const {
+    double weights;
+    const double d = from == 0 ? 0 : ahead(from + count - 1, from - 1) * inverse_;
+    before.move(d, std::exp(-d));
+    before.add(seen_from_end(from, from + count, weights));
+    return before;
+  }
+
   struct Block {
     double distance[kRoom], decay[kRoom];
     Moments<K> moments[kBlock];
@@ -144,9 +154,10 @@ template <class T, int K, bool kBackward> class LaplaceSweep {
     const std::unique_ptr<Block> block(new Block);
     for (; begin == 0 && target < last && !counts(0, target); ++target) answer_none(target);
     for (std::size_t from = begin; from < end; from += kBlock) {
-      const std::size_t count = std::min(kBlock, end - from);
+      const std::size_t count = std::min(kBlock, end - from), next = from + count;
+      const Moments<K> anchored = seen_from_last(from, count, moments);
       scan(*block, from, count, moments, weight);
-      const std::size_t next = from + count;
+      moments = anchored;
       if (row_.at_sources() && !ties_) {
         answer_sources(*block, from, count);
       } else {
