@@ -277,6 +277,10 @@ template <class T> class LaplaceOrder {
 
   // Roundings apart, t ascends within a gap.
   static void ascend(T* t, std::size_t first, std::size_t last) {
+    int falls = 0;
+#pragma omp simd reduction(| : falls)
+    for (std::size_t j = first + 1; j < last; ++j) falls |= t[j] < t[j - 1];
+    if (!falls) return;
     for (std::size_t j = first + 1; j < last; ++j) t[j] = std::max(t[j], t[j - 1]);
   }
 
