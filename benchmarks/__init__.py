@@ -8,5 +8,6 @@ figures.py     what the measurements must reach
 plots.py       how they look
 report.py      what is printed and written
 topk.py        the soft top-k suite, which ties these together
+rank.py        the rank and sort suite, with rank_cases.py and rank_figures.py
 machine.py     where it was measured
 """

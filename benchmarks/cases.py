@@ -34,8 +34,29 @@ class Case:
         return f"{self.shape} k={self.k:,} τ={self.temperature:g}"
 
     def scores(self) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(0)
-        return torch.randn(self.shape.rows, self.shape.n, generator=generator)
+        return normal_scores(self.shape)
+
+
+@dataclass(frozen=True)
+class OrderingCase:
+    """The same without a k: rows to rank or to sort."""
+
+    shape: Shape
+    temperature: float = 0.1
+
+    def __str__(self) -> str:
+        return f"{self.shape} τ={self.temperature:g}"
+
+    def scores(self) -> torch.Tensor:
+        return normal_scores(self.shape)
+
+
+Problem = Case | OrderingCase
+
+
+def normal_scores(shape: Shape) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(shape.rows, shape.n, generator=generator)
 
 
 ROUTER = Shape(4096, 64)  # the gate of a mixture of experts

@@ -72,7 +72,7 @@ def _worst(figures: Iterable[Figure]) -> list[Figure]:
     return list(worst.values())
 
 
-def _ratios(records: Iterable[Record], ours: str, theirs: str) -> Iterator[tuple[Record, float]]:
+def ratios(records: Iterable[Record], ours: str, theirs: str) -> Iterator[tuple[Record, float]]:
     """Our time over theirs, on every case where both were measured together."""
     records = list(records)
     reference = {
@@ -93,7 +93,7 @@ def _softmax_limit(shape: Shape, density: str) -> float:
 
 def _against_softmax(records: list[Record], section: str, title: str) -> Iterator[Figure]:
     chosen = [record for record in records if record.section == section]
-    for record, ratio in _ratios(chosen, "native", "softmax"):
+    for record, ratio in ratios(chosen, "native", "softmax"):
         shape, density = record.case.shape, record.provider.density
         yield Figure(title, str(shape), density, ratio, _softmax_limit(shape, density))
 
@@ -101,7 +101,7 @@ def _against_softmax(records: list[Record], section: str, title: str) -> Iterato
 def _against_topk(records: list[Record]) -> Iterator[Figure]:
     title = "Forward, × hard torch.topk"
     chosen = [record for record in records if record.section == "forward"]
-    for record, ratio in _ratios(chosen, "native", "topk"):
+    for record, ratio in ratios(chosen, "native", "topk"):
         row = f"{record.case.shape}, k = {record.case.k:,}"
         yield Figure(title, row, record.provider.density, ratio, limit=1.0)
 
@@ -109,7 +109,7 @@ def _against_topk(records: list[Record]) -> Iterator[Figure]:
 def _plain_against_closed_form(records: list[Record]) -> Iterator[Figure]:
     title = "Plain torch, forward, × the sorting closed form"
     chosen = [record for record in records if record.case.shape.n >= 1000]
-    for record, ratio in _ratios(chosen, "torch", "closed-form"):
+    for record, ratio in ratios(chosen, "torch", "closed-form"):
         yield Figure(title, str(record.case.shape), record.provider.density, ratio, limit=1.0)
 
 

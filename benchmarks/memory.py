@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.cases import Case
+from benchmarks.cases import Problem
 from benchmarks.providers import Operator, Provider
 
 _STATUS = Path("/proc/self/status")
@@ -19,13 +19,13 @@ _CLEAR = Path("/proc/self/clear_refs")
 class Memory:
     """Bytes that one provider needs on one case."""
 
-    case: Case
+    case: Problem
     provider: Provider
     forward: int | None  # peak during the forward pass, its output included; None: not measured
     saved: int  # kept by the graph until backward
 
 
-def measure(case: Case, provider: Provider) -> Memory:
+def measure(case: Problem, provider: Provider) -> Memory:
     """The case should be large: freed memory that the allocator kept does not show in the peak."""
     operator, scores = provider.bind(case), case.scores()
     return Memory(case, provider, _peak(operator, scores), _saved(operator, scores))

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks import figures, machine, plots
-from benchmarks.cases import Case
+from benchmarks.cases import Problem
 from benchmarks.memory import Memory
 from benchmarks.timing import Record
 from softorder.cli._table import Table
 
-_TIMES = "Forward, milliseconds (k = n/10, τ = 0.1)"
 _NOTE = (
     "Ratios are of the fastest of many calls, the calls of all providers alternating in one run; "
-    "each cell is the worst over k and temperature; standard normal scores in float32. "
+    "each cell is the worst over {worst}; standard normal scores in float32. "
     "✓ within the limit, ✗ above it."
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a suite is about."""
+
+    stem: str  # of its files
+    times: str  # the title of the table of times
+    worst: str  # over what a cell takes the worst
+    plot: str  # the title of the plot
+    derive: Callable[[list[Record], list[Memory]], list[figures.Figure]]
+
+
+TOPK = Subject(
+    stem="topk",
+    times="Forward, milliseconds (k = n/10, τ = 0.1)",
+    worst="k and temperature",
+    plot="Soft top-k of one row, k = n/10, τ = 0.1, float32, forward",
+    derive=figures.derive,
 )
 
 
 @dataclass
 class Report:
+    subject: Subject = TOPK
     machine: dict[str, str] = field(default_factory=machine.facts)
     records: list[Record] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
@@ -36,18 +56,22 @@ class Report:
 
     def markdown(self) -> str:
         blocks = [f"### {title}\n\n{table.markdown()}" for title, table in self._tables().items()]
-        plot = "![Time against n, for softorder and its peers](topk.png)"
-        return "\n\n".join([f"Measured on: {self.heading()}.", _NOTE, plot, *blocks]) + "\n"
+        plot = f"![Time against n, for softorder and its peers]({self.subject.stem}.png)"
+        heading = f"Measured on: {self.heading()}."
+        return "\n\n".join([heading, self._note(), plot, *blocks]) + "\n"
 
     def verdict(self) -> str:
-        found = figures.derive(self.records, self.memories)
+        found = self.figures()
         reached = sum(figure.reached for figure in found)
-        return f"{_NOTE}\n{reached} of {len(found)} figures within their limits."
+        return f"{self._note()}\n{reached} of {len(found)} figures within their limits."
 
-    def write(self, folder: Path, stem: str) -> Iterator[Path]:
+    def figures(self) -> list[figures.Figure]:
+        return self.subject.derive(self.records, self.memories)
+
+    def write(self, folder: Path) -> Iterator[Path]:
         """Write the files of a suite, and name them."""
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{stem}.json"
+        path = folder / f"{self.subject.stem}.json"
         path.write_text(json.dumps(self._json(), indent=1, ensure_ascii=False) + "\n")
         yield path
         path = path.with_suffix(".md")
@@ -56,12 +80,16 @@ class Report:
         sweep = [r for r in self.records if r.section == "peers" and r.case.shape.rows == 1]
         if sweep:
             path = path.with_suffix(".png")
-            plots.time_against_n(sweep, path)
+            plots.time_against_n(sweep, path, self.subject.plot)
             yield path
 
     def _tables(self) -> dict[str, Table]:
-        times = {_TIMES: self._times()} if any(r.section == "peers" for r in self.records) else {}
-        return times | figures.tables(figures.derive(self.records, self.memories))
+        compared = any(record.section == "peers" for record in self.records)
+        times = {self.subject.times: self._times()} if compared else {}
+        return times | figures.tables(self.figures())
+
+    def _note(self) -> str:
+        return _NOTE.format(worst=self.subject.worst)
 
     def _times(self) -> Table:
         peers = [record for record in self.records if record.section == "peers"]
@@ -69,16 +97,14 @@ class Report:
         cells = {(r.case.shape, r.provider.name): r.timing.minimum for r in peers}
         table = Table(["", *names])
         for shape in dict.fromkeys(record.case.shape for record in peers):
-            table.add(str(shape), *(_milliseconds(cells[shape, name]) for name in names))
+            row = (cells.get((shape, name)) for name in names)
+            table.add(str(shape), *("" if t is None else _milliseconds(t) for t in row))
         return table
 
     def _json(self) -> dict[str, object]:
         return {
             "machine": self.machine,
-            "figures": [
-                asdict(f) | {"reached": f.reached}
-                for f in figures.derive(self.records, self.memories)
-            ],
+            "figures": [asdict(f) | {"reached": f.reached} for f in self.figures()],
             "timings": [
                 {"section": r.section, **_case(r.case), "provider": r.provider.name}
                 | asdict(r.timing)
@@ -96,5 +122,6 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.4f}" if seconds < 1e-3 else f"{1e3 * seconds:.2f}"
 
 
-def _case(case: Case) -> dict[str, object]:
-    return asdict(case.shape) | {"k": case.k, "temperature": case.temperature}
+def _case(case: Problem) -> dict[str, object]:
+    fields = asdict(case)
+    return fields.pop("shape") | fields

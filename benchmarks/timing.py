@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from benchmarks.cases import Case
+from benchmarks.cases import Problem
 from benchmarks.providers import Operator, Provider
 from softorder.cli._timing import Timing, interleaved
 
@@ -17,20 +17,56 @@ class Record:
     """One provider on one case."""
 
     section: str
-    case: Case
+    case: Problem
     provider: Provider
     timing: Timing
 
 
 def measure(
-    section: str, case: Case, providers: Iterable[Provider], seconds: float, backward: bool = False
+    section: str,
+    case: Problem,
+    providers: Iterable[Provider],
+    seconds: float,
+    backward: bool = False,
 ) -> list[Record]:
     """Time the providers on the same scores, with their gradient or without."""
-    scores, prepare = case.scores(), _forward_backward if backward else _forward
-    by_name = {provider.name: provider for provider in providers}
-    calls = {name: prepare(provider.bind(case), scores) for name, provider in by_name.items()}
+    if backward:
+        return measure_mixed(section, case, (), providers, seconds)
+    return measure_mixed(section, case, providers, (), seconds)
+
+
+def measure_mixed(
+    section: str,
+    case: Problem,
+    forward: Iterable[Provider],
+    backward: Iterable[Provider],
+    seconds: float,
+) -> list[Record]:
+    """Time some providers without their gradient and others with it, in alternation."""
+    forward, backward = list(forward), list(backward)
+    scores = case.scores()
+    calls = {p.name: _forward(p.bind(case), scores) for p in forward}
+    calls |= {p.name: _forward_backward(p.bind(case), scores) for p in backward}
+    by_name = {provider.name: provider for provider in (*forward, *backward)}
     timings = interleaved(calls, seconds)
     return [Record(section, case, by_name[name], timing) for name, timing in timings.items()]
+
+
+def measure_doubling(
+    section: str,
+    cases: Sequence[Problem],
+    providers: Iterable[Provider],
+    seconds: float,
+    backward: bool,
+) -> list[Record]:
+    """Time every provider on several sizes, all in alternation: their ratios are what counts."""
+    prepare = _forward_backward if backward else _forward
+    pairs = {f"{p.name} {case}": (p, case) for p in providers for case in cases}
+    calls = {name: prepare(p.bind(case), case.scores()) for name, (p, case) in pairs.items()}
+    timings = interleaved(calls, seconds)
+    return [
+        Record(section, case, provider, timings[name]) for name, (provider, case) in pairs.items()
+    ]
 
 
 def _forward(operator: Operator, scores: torch.Tensor) -> Callable[[], object]:

@@ -41,7 +41,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
             progress.step(label)
     print(report.text())
     partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER), "topk"):
+    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
         print(f"wrote {path}")
     return report
 

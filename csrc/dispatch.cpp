@@ -2,6 +2,10 @@
 #include <cstring>
 #include <cstdlib>
 
+#include "fsum.hpp"
+#include "order.hpp"
+#include "permutation.hpp"
+#include "sort.hpp"
 #include "topk.hpp"
 
 namespace softorder {
@@ -11,12 +15,29 @@ struct Level {
   const char* name;
   int (*topk_forward)(const TopkForward&);
   int (*topk_backward)(const TopkBackward&);
+  int (*sort)(const Sort&);
+  int (*fsum)(const Fsum&);
+  int (*fsum_invert)(const FsumInvert&);
+  int (*soft_rank_forward)(const SoftOrder&);
+  int (*soft_rank_backward)(const SoftOrder&);
+  int (*soft_sort_forward)(const SoftOrder&);
+  int (*soft_sort_backward)(const SoftOrder&);
+  int (*permutation_forward)(const Permutation&);
+  int (*permutation_backward)(const Permutation&);
 };
 
-constexpr Level kBaseline{"baseline", baseline::topk_forward, baseline::topk_backward};
+#define SOFTORDER_LEVEL_OF(level)                                      \
+  Level {                                                              \
+    #level, level::topk_forward, level::topk_backward, level::sort,    \
+        level::fsum, level::fsum_invert, level::soft_rank_forward,     \
+        level::soft_rank_backward, level::soft_sort_forward,           \
+        level::soft_sort_backward, level::permutation_forward,         \
+        level::permutation_backward                                    \
+  }
+constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
-constexpr Level kAvx2{"avx2", avx2::topk_forward, avx2::topk_backward};
-constexpr Level kAvx512{"avx512", avx512::topk_forward, avx512::topk_backward};
+constexpr Level kAvx2 = SOFTORDER_LEVEL_OF(avx2);
+constexpr Level kAvx512 = SOFTORDER_LEVEL_OF(avx512);
 #endif
 
 // SOFTORDER_SIMD=baseline|avx2|avx512 asks for a narrower level than the machine's, for tests.
@@ -56,4 +77,40 @@ SOFTORDER_EXPORT int softorder_topk_forward(const softorder::TopkForward* argume
 
 SOFTORDER_EXPORT int softorder_topk_backward(const softorder::TopkBackward* arguments) {
   return softorder::kLevel.topk_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_sort(const softorder::Sort* arguments) {
+  return softorder::kLevel.sort(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_fsum(const softorder::Fsum* arguments) {
+  return softorder::kLevel.fsum(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_fsum_invert(const softorder::FsumInvert* arguments) {
+  return softorder::kLevel.fsum_invert(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_rank_forward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_rank_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_rank_backward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_rank_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_sort_forward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_sort_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_soft_sort_backward(const softorder::SoftOrder* arguments) {
+  return softorder::kLevel.soft_sort_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_permutation_forward(const softorder::Permutation* arguments) {
+  return softorder::kLevel.permutation_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_permutation_backward(const softorder::Permutation* arguments) {
+  return softorder::kLevel.permutation_backward(*arguments);
 }

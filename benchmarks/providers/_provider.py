@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-
-from benchmarks.cases import Case
 
 Operator = Callable[[torch.Tensor], torch.Tensor]
 
@@ -18,5 +17,5 @@ class Provider:
 
     key: str  # short, for the command line
     name: str
-    bind: Callable[[Case], Operator]
+    bind: Callable[[Any], Operator]  # of a case of the suite
     density: str = ""  # of softorder's own

@@ -1,16 +1,26 @@
-"""Differentiable top-k for PyTorch.
+"""Differentiable top-k, ranking and sorting for PyTorch.
 
 >>> import torch, softorder as so
 >>> so.soft_topk(torch.tensor([3.0, 1.0, 2.0]), k=2, temperature=0.5).sum()
 tensor(2.)
+>>> so.soft_rank(torch.tensor([3.0, 1.0, 2.0]), temperature=0.01)
+tensor([3., 1., 2.])
 """
 
 from importlib.metadata import PackageNotFoundError, version
 
-from softorder import densities, nn
+from softorder import densities, kernels, losses, nn
 from softorder import hard as hard
 from softorder.methods import methods
-from softorder.ops import log_soft_topk, soft_topk
+from softorder.ops import (
+    log_soft_topk,
+    soft_median,
+    soft_permutation,
+    soft_quantile,
+    soft_rank,
+    soft_sort,
+    soft_topk,
+)
 
 try:
     __version__ = version("softorder")
@@ -21,8 +31,15 @@ __all__ = [
     "__version__",
     "densities",
     "hard",
+    "kernels",
     "log_soft_topk",
+    "losses",
     "methods",
     "nn",
+    "soft_median",
+    "soft_permutation",
+    "soft_quantile",
+    "soft_rank",
+    "soft_sort",
     "soft_topk",
 ]

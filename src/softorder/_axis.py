@@ -34,6 +34,21 @@ def back(result: Tensor, like: Tensor, dim: int) -> Tensor:
     return result if dim == -1 or dim == like.dim() - 1 else result.movedim(-1, dim)
 
 
+def leading_last(q: _check.PerRow) -> Tensor:
+    """Quantiles as float64 on the last axis, behind those of the rows; given on the first one."""
+    levels = per_row(q)
+    return levels.unsqueeze(0) if levels.dim() == 0 else levels.movedim(0, -1)
+
+
+def leading(result: Tensor, q: _check.PerRow, dim: int, keepdim: bool) -> Tensor:
+    """One result per row and quantile, as torch.quantile arranges them."""
+    several = isinstance(q, Tensor) and q.dim() > 0
+    result = result.movedim(-1, 0)
+    if keepdim:
+        result = result.unsqueeze(dim + 1 if dim >= 0 else dim)
+    return result if several else result.squeeze(0)
+
+
 def per_row(value: _check.PerRow) -> Tensor:
     """A number, or one per row, as float64."""
     if isinstance(value, Tensor):

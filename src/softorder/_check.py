@@ -103,6 +103,75 @@ def k_alone(k: PerRow) -> None:
         raise ValueError(f"k must be between 0 and the number of scores, but got {k}")
 
 
+def whole_k(k: int | None, n: int | None = None) -> None:
+    """`k` is None, or a number of rows: an int in [0, n]. Without n, as far as it can be judged."""
+    if k is None:
+        return
+    if not isinstance(k, (int, torch.SymInt)) or type(k) is bool:
+        raise TypeError(f"k must be an int or None, but got {type(k).__name__}")
+    if k < 0 or (n is not None and k > n):
+        most = "the number of scores" if n is None else f"{n}, the number of scores"
+        raise ValueError(f"k must be between 0 and {most}, but got {k}")
+
+
+def q(q: PerRow, scores: Tensor, dim: int) -> None:
+    """`q` is a number in [0, 1], or a tensor of them: quantiles first, then the rows."""
+    if not isinstance(q, Tensor):
+        return q_alone(q)
+    if q.dtype in _NOT_COUNTS:
+        raise TypeError(f"q must hold real numbers, but got a tensor of {_name(q.dtype)}")
+    shape = list(scores.shape)
+    del shape[dim]
+    if q.dim() > 1 and not _broadcasts(q.shape[1:], shape):
+        raise ValueError(
+            f"q must be a scalar, or have its quantiles on the first axis and the others broadcast "
+            f"over the rows of scores, shape {tuple(shape)}, but got shape {tuple(q.shape)}"
+        )
+    if eager() and q.numel():
+        low, high = _extremes(q)
+        if not (low >= 0 and high <= 1):
+            q_alone(_first(q, ~((q >= 0) & (q <= 1))))
+
+
+def q_alone(q: PerRow) -> None:
+    """`q` as far as it can be judged before any scores are seen."""
+    if _is_number("q", q) and not 0 <= q <= 1:
+        raise ValueError(f"q must be between 0 and 1, but got {q}")
+
+
+def target(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
+    """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
+    if not isinstance(target, Tensor):
+        raise TypeError(f"target must be a tensor of integers, but got {type(target).__name__}")
+    if target.dtype.is_floating_point or target.dtype in _NOT_COUNTS:
+        raise TypeError(f"target must hold integers, but got a tensor of {_name(target.dtype)}")
+    if target.shape != scores.shape:
+        raise ValueError(
+            f"target must have the shape of scores, {tuple(scores.shape)}, "
+            f"but got shape {tuple(target.shape)}"
+        )
+    n = scores.shape[dim]
+    if eager() and target.numel():
+        wrong = ((target < 0) | (target >= n)) & (target != ignore_index)
+        if wrong.any():
+            raise ValueError(
+                f"target must be between 0 and {n - 1}, the last place along dim {dim}, or "
+                f"ignore_index = {ignore_index}, but got {int(_first(target, wrong))}"
+            )
+
+
+def reduction(reduction: str) -> None:
+    """`reduction` is one of torch's."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}")
+
+
+def flag(name: str, value: bool) -> None:
+    """An option that is either True or False."""
+    if type(value) is not bool:
+        raise TypeError(f"{name} must be True or False, but got {type(value).__name__}")
+
+
 def temperature(temperature: PerRow, scores: Tensor, dim: int) -> None:
     """`temperature` is a finite number > 0, or a tensor of them that broadcasts over the rows."""
     if not isinstance(temperature, Tensor):

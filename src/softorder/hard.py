@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder.methods.sorted_rows import SortedRows, sort_rows
 
 
 def topk(
@@ -36,6 +37,137 @@ def topk(
     rows = _axis.rows(scores.detach(), dim, largest, mask)
     result = rows.clone() if rows.numel() == 0 else _topk(rows, k)
     return _axis.back(result, scores, dim)
+
+
+def rank(
+    scores: Tensor, *, dim: int = -1, descending: bool = False, mask: Tensor | None = None
+) -> Tensor:
+    """The places of the scores, from 1 to n: `so.soft_rank` as its temperature goes to 0.
+
+    Equal scores share the average of their places, as in scipy.stats.rankdata. What takes no part
+    (masked out, or -inf) shares the last places in both directions.
+
+    >>> import torch, softorder as so
+    >>> so.hard.rank(torch.tensor([0.3, 2.0, -1.0, 2.0]))
+    tensor([2.0000, 3.5000, 1.0000, 3.5000])
+    """
+    rows = _sorted(scores, dim, descending, mask)
+    if rows is None:
+        return scores.detach().clone()
+    first, last = rows.ranges(descending)
+    ranks = ((first + last + 1) / 2).to(rows.values.dtype)
+    if rows.present is not None:
+        behind = ((rows.present + 1 + rows.n) / 2).to(ranks.dtype)
+        there = rows.to_origin((rows.places() < rows.present).expand_as(rows.order))
+        ranks = torch.where(there, ranks, behind)
+    return _axis.back(rows.spoil(ranks), scores, dim)
+
+
+def sort(
+    scores: Tensor, *, dim: int = -1, descending: bool = False, mask: Tensor | None = None
+) -> Tensor:
+    """The scores in order: `so.soft_sort` as its temperature goes to 0.
+
+    What takes no part goes last: +inf at the end of an ascending result, -inf of a descending one.
+
+    >>> import torch, softorder as so
+    >>> so.hard.sort(torch.tensor([0.3, 2.0, -1.0]), descending=True)
+    tensor([ 2.0000,  0.3000, -1.0000])
+    """
+    rows = _sorted(scores, dim, descending, mask)
+    if rows is None:
+        return scores.detach().clone()
+    values = rows.mirror(rows.values) if descending else rows.values
+    if rows.present is not None:
+        behind = -math.inf if descending else math.inf
+        values = torch.where(rows.places() < rows.present, values, behind)
+    return _axis.back(rows.spoil(values), scores, dim)
+
+
+def permutation(
+    scores: Tensor,
+    *,
+    k: int | None = None,
+    dim: int = -1,
+    descending: bool = False,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The matrix that sorts: `so.soft_permutation` as its temperature goes to 0.
+
+    Equal scores share their rows equally. What takes no part has the last rows, one each. Shape
+    (..., k or n, n), with `dim` moved to the end.
+
+    >>> import torch, softorder as so
+    >>> so.hard.permutation(torch.tensor([2.0, 0.5, 2.0]))
+    tensor([[0.0000, 1.0000, 0.0000],
+            [0.5000, 0.0000, 0.5000],
+            [0.5000, 0.0000, 0.5000]])
+    """
+    rows = _sorted(scores, dim, descending, mask)
+    n = scores.shape[dim]
+    _check.whole_k(k, n)
+    k = n if k is None else k
+    if rows is None:
+        return (
+            scores.detach().movedim(dim, -1).unsqueeze(-2).expand(*[-1] * (scores.dim() - 1), k, n)
+        )
+    first, last = (v.unsqueeze(-2) for v in rows.ranges(descending))
+    place = torch.arange(k, device=scores.device).unsqueeze(-1)
+    shares = ((place >= first) & (place < last)) / (last - first)
+    if rows.spoiled is not None:
+        shares = torch.where(rows.spoiled.unsqueeze(-1), math.nan, shares)
+    return shares.to(scores.dtype)
+
+
+def quantile(
+    scores: Tensor,
+    q: float | Tensor,
+    *,
+    dim: int = -1,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The score that the part q of them lies below: `so.soft_quantile` as temperature goes to 0.
+
+    Where q n is an integer, the middle of two scores. Shapes are those of `so.soft_quantile`. At
+    q = 0 and q = 1 it is the smallest and the largest score, not an infinity.
+
+    >>> import torch, softorder as so
+    >>> so.hard.quantile(torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.25, 0.3, 1.0]))
+    tensor([1.5000, 2.0000, 8.0000])
+    """
+    rows = _sorted(scores, dim, False, mask)
+    _check.q(q, scores, dim)
+    _check.flag("keepdim", keepdim)
+    levels = _axis.leading_last(q)
+    shape = scores.movedim(dim, -1).shape[:-1]
+    if rows is None:
+        result = scores.new_full((*shape, levels.shape[-1]), math.nan)
+    else:
+        result = _quantile(rows, levels.expand(*shape, -1))
+    return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
+
+
+def _sorted(scores: Tensor, dim: int, descending: bool, mask: Tensor | None) -> SortedRows | None:
+    """The checked rows in order; None if they have no elements."""
+    _check.scores(scores, dim)
+    _check.flag("descending", descending)
+    _check.mask(mask, scores)
+    rows = _axis.rows(scores.detach(), dim, largest=True, mask=mask)
+    return None if rows.shape[-1] == 0 else sort_rows(rows)
+
+
+def _quantile(rows: SortedRows, q: Tensor) -> Tensor:
+    available = rows.n if rows.present is None else rows.present
+    place = q.detach() * available
+    last = torch.as_tensor(available, device=place.device) - 1
+    low, high = torch.ceil(place).long() - 1, torch.floor(place).long()
+    ends = (torch.minimum(i.clamp(min=0), last.clamp(min=0)) for i in (low, high))
+    below, above = (rows.values.gather(-1, i) for i in ends)
+    middle = torch.where(below == above, below, 0.5 * below + 0.5 * above)
+    if rows.present is not None:
+        middle = torch.where(rows.present > 0, middle, math.nan)
+    return rows.spoil(middle)
 
 
 def _topk(x: Tensor, k: float | Tensor) -> Tensor:

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import softorder as so
+from tests.laws.orderings import operators as orderings
 from tests.user_density import Student
 
-# Laws are about p.
-_OPERATORS = {
+# Laws of top-k are about p.
+TOPK = {
     "soft_topk": so.soft_topk,
     "log_soft_topk": lambda *args, **kwargs: so.log_soft_topk(*args, **kwargs).exp(),
 }
@@ -28,12 +29,23 @@ class Case:
 
 def cases():
     """The table of so.methods(), and a user's density that has to keep the claims of laplace."""
-    rows = [row for row in so.methods() if row.operator in _OPERATORS]
-    registered = [_case(row, row.name, row.name, ("native", "torch")) for row in rows]
+    rows = [row for row in so.methods() if row.operator in (*TOPK, *orderings.NAMES)]
+    registered = [_case(row, row.name, row.name) for row in rows]
     templates = [row for row in rows if row.name == "laplace"]
-    return registered + [_case(row, "student", Student(), ("torch",)) for row in templates]
+    return registered + [_case(row, "student", Student()) for row in templates]
 
 
-def _case(row, name, method, kernels):
-    call = partial(_OPERATORS[row.operator], method=method)
-    return Case(row.operator, name, call, row, kernels)
+def _case(row, name, method):
+    if row.operator in TOPK:
+        call = partial(TOPK[row.operator], method=method)
+    else:
+        call = orderings.operator(row.operator, method)
+    return Case(row.operator, name, call, row, _kernels(row.operator, name))
+
+
+def _kernels(operator, name):
+    """Which can serve it. Without compiled kernels, three densities share the same F-sums."""
+    if name == "student":
+        return ("torch",)
+    alike = operator in orderings.NAMES and name in ("logistic", "normal", "cauchy")
+    return ("native",) if alike else ("native", "torch")

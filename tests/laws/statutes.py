@@ -2,34 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import getmembers, isfunction
 
 import hypothesis
 
-from tests.laws import (
-    batching,
-    edges,
-    forward_mode,
-    gradients,
-    inputs,
-    padding,
-    second_order,
-    symmetries,
-    tracing,
-    values,
-)
 from tests.laws.problems import coarse_problems, generic_problem, generic_problems
 
 
 @dataclass(frozen=True)
 class Law:
     check: Callable
+    operators: tuple  # that it binds
+    claim: Callable  # what a method must claim to be bound
+    broken: Callable  # an operator that breaks it
     problems: hypothesis.strategies.SearchStrategy
     examples: int
-    binds: Callable  # whether a method with these claims has to obey
 
     def __str__(self):
         return self.check.__name__
+
+    def binds(self, case):
+        return case.operator in self.operators and self.claim(case.claims)
 
     def hold(self, op, shrink=True):
         """Raises an AssertionError (or what the operator raised), if asked with a small problem."""
@@ -43,24 +37,69 @@ class Law:
         every()
 
 
-def _laws(module, problems, examples, binds=lambda claims: True):
-    functions = [f for name, f in getmembers(module, isfunction) if not name.startswith("_")]
-    own = [f for f in functions if f.__module__ == module.__name__]
-    return [Law(function, problems, examples, binds) for function in own]
+@dataclass(frozen=True)
+class Code:
+    """The laws of some operators, in the modules of a package."""
 
+    package: str
+    operators: tuple  # a law may name fewer
+
+    def laws(self, module, problems, examples, claim=lambda claims: True):
+        module = import_module(f"{self.package}.{module}")
+        broken = import_module(f"{self.package}.broken").BROKEN
+        functions = [f for name, f in getmembers(module, isfunction) if not name.startswith("_")]
+        own = [f for f in functions if f.__module__ == module.__name__]
+        return [
+            Law(
+                check=function,
+                operators=getattr(function, "operators", self.operators),
+                claim=claim,
+                broken=broken[function.__name__],
+                problems=problems,
+                examples=examples,
+            )
+            for function in own
+        ]
+
+
+_TOPK = Code("tests.laws", ("soft_topk", "log_soft_topk"))
+_ORDERINGS = Code(
+    "tests.laws.orderings",
+    (
+        "soft_rank",
+        "soft_sort",
+        "soft_permutation",
+        "soft_quantile",
+        "permutation_cross_entropy",
+    ),
+)
 
 _COARSE, _GENERIC = coarse_problems(), generic_problems()
 _ONE = hypothesis.strategies.just(generic_problem(seed=7, rows=3, n=5))
+_SMALL = hypothesis.strategies.just(generic_problem(seed=2, rows=2, n=4))
+_TINY = hypothesis.strategies.just(generic_problem(seed=1, rows=1, n=3))
 
 EAGER = [
-    *_laws(values, _COARSE, 12),
-    *_laws(symmetries, _COARSE, 12),
-    *_laws(padding, _COARSE, 8),
-    *_laws(edges, _COARSE, 8),
-    *_laws(inputs, _COARSE, 8),
-    *_laws(gradients, _GENERIC, 3),
-    *_laws(second_order, _GENERIC, 2, binds=lambda claims: claims.derivatives >= 2),
-    *_laws(forward_mode, _GENERIC, 2, binds=lambda claims: claims.forward_mode),
-    *_laws(batching, _ONE, 1, binds=lambda claims: claims.vmap),
+    *_TOPK.laws("values", _COARSE, 12),
+    *_TOPK.laws("symmetries", _COARSE, 12),
+    *_TOPK.laws("padding", _COARSE, 8),
+    *_TOPK.laws("edges", _COARSE, 8),
+    *_TOPK.laws("inputs", _COARSE, 8),
+    *_TOPK.laws("gradients", _GENERIC, 3),
+    *_TOPK.laws("second_order", _GENERIC, 2, lambda claims: claims.derivatives >= 2),
+    *_TOPK.laws("forward_mode", _GENERIC, 2, lambda claims: claims.forward_mode),
+    *_TOPK.laws("batching", _ONE, 1, lambda claims: claims.vmap),
+    *_ORDERINGS.laws("values", _COARSE, 6),
+    *_ORDERINGS.laws("symmetries", _COARSE, 6),
+    *_ORDERINGS.laws("padding", _COARSE, 4),
+    *_ORDERINGS.laws("edges", _COARSE, 4),
+    *_ORDERINGS.laws("inputs", _COARSE, 4),
+    *_ORDERINGS.laws("gradients", _SMALL, 1),
+    *_ORDERINGS.laws("second_order", _TINY, 1, lambda claims: claims.derivatives >= 2),
+    *_ORDERINGS.laws("forward_mode", _SMALL, 1, lambda claims: claims.forward_mode),
+    *_ORDERINGS.laws("batching", _ONE, 1, lambda claims: claims.vmap),
 ]
-TRACED = _laws(tracing, _ONE, 1, binds=lambda claims: claims.compile)
+TRACED = [
+    *_TOPK.laws("tracing", _ONE, 1, lambda claims: claims.compile),
+    *_ORDERINGS.laws("tracing", _ONE, 1, lambda claims: claims.compile),
+]

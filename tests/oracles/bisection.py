@@ -31,7 +31,8 @@ def soft_topk(scores, k, temperature, density) -> Rows:
     u[k == 0], u[k == x.shape[1]] = -np.inf, np.inf
     inner = np.flatnonzero((k > 0) & (k < x.shape[1]))
     if inner.size:
-        u[inner] = _solve(x[inner], k[inner], temperature[inner], law)
+        rows = x[inner], temperature[inner]
+        u[inner] = distance(rows[0], *threshold(rows[0], k[inner], rows[1], law), rows[1])
     with np.errstate(divide="ignore"):
         tail, log_tail = law.tail(abs(u)), law.log_tail(abs(u))
     above = u > 0
@@ -52,18 +53,20 @@ def vjp(scores, k, temperature, density, upstream):
     return by_score, by_k, -(upstream * slope * (u - centre)).sum(axis=1)
 
 
-def _solve(x, k, temperature, law):
+def threshold(x, k, temperature, law):
+    """b as a sum high + low, for rows (rows, n) with 0 < k < n and one k and temperature each."""
+
     def imbalance_at(high, low, rows):
-        return _imbalance(_distance(x[rows], high, low, temperature[rows]), k[rows], law)
+        return _imbalance(distance(x[rows], high, low, temperature[rows]), k[rows], law)
 
     bottom, top = x.min(axis=1), x.max(axis=1)
     high = _root(lambda b, rows: imbalance_at(b, 0 * b, rows), bottom, 0, top - bottom, temperature)
     ulp = np.spacing(abs(bottom) + abs(top))
     low = _root(lambda b, rows: imbalance_at(high[rows], b, rows), 0 * ulp, -ulp, ulp, temperature)
-    return _distance(x, high, low, temperature)
+    return high, low
 
 
-def _distance(x, high, low, temperature):
+def distance(x, high, low, temperature):
     """(x - high - low) / temperature with x - high as an exact sum of two doubles."""
     high, low, temperature = high[:, None], low[:, None], temperature[:, None]
     gap = x - high

@@ -1,4 +1,4 @@
-"""Soft top-k of one short row in 80 digits: bisection on the sum."""
+"""One short row in 80 digits: soft top-k and permutation entries, by bisection on the sum."""
 
 from dataclasses import dataclass
 
@@ -50,6 +50,29 @@ def jacobian(scores, k, temperature, density, of="p"):
         by_k = slope(lambda h: (x, k + h, temperature))
         by_temperature = slope(lambda h: (x, k, temperature + h))
         return by_score, by_k, by_temperature
+
+
+def permutation_losses(scores, target, temperature, density):
+    """-log P[target_i, i], with the thresholds of soft top-k for every k."""
+    with mpmath.workdps(_DIGITS):
+        x, temperature = [mpmath.mpf(v) for v in scores], mpmath.mpf(temperature)
+        tail, n = DENSITIES[density].exact_tail, len(scores)
+        t = [_threshold(x, mpmath.mpf(n - j), temperature, tail) for j in range(1, n)]
+        t = [-mpmath.inf, *t, mpmath.inf]
+
+        def above(edge, value):
+            """1 - F and F of the edge, both exact."""
+            u = (edge - value) / temperature
+            small = mpmath.mpf(0) if mpmath.isinf(u) else tail(abs(u))
+            return (small, 1 - small) if u > 0 else (1 - small, small)
+
+        losses = []
+        for value, place in zip(x, target, strict=True):
+            low, high = above(t[place], value), above(t[place + 1], value)
+            # 80 digits do not hold 1 - 1e-500: take the difference that does not cancel
+            entry = high[1] - low[1] if t[place + 1] <= value else low[0] - high[0]
+            losses.append(float(-mpmath.log(entry)))
+        return losses
 
 
 def _threshold(x, k, temperature, tail):

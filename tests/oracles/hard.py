@@ -1,4 +1,6 @@
-"""The limit of temperature to zero, by walking down the distinct scores of one row."""
+"""The limit of temperature to zero for one row, step by step."""
+
+import math
 
 
 def topk(scores, k):
@@ -11,3 +13,18 @@ def topk(scores, k):
             result[i] = share
         left = max(0.0, left - len(group))
     return result
+
+
+def quantile(scores, q):
+    """The score that the q-th part of the row lies below; between two, their middle."""
+    ordered, place = sorted(scores), q * len(scores)
+    low = ordered[max(math.ceil(place) - 1, 0)]
+    high = ordered[min(math.floor(place), len(scores) - 1)]
+    return (low + high) / 2
+
+
+def permutation(scores):
+    """Row j holds the j-th smallest; equal scores share their rows equally."""
+    ordered = sorted(scores)
+    share = {value: 1 / ordered.count(value) for value in ordered}
+    return [[share[x] * (x == value) for x in scores] for value in ordered]

@@ -10,10 +10,13 @@ from typing import Any
 
 from softorder.cli._extras import require
 
+_SUITES = ("topk", "rank")
+
 _EPILOG = """\
 examples:
   softorder bench                           everything, a few minutes; writes benchmarks/results/
   softorder bench --quick                   a first impression, some seconds
+  softorder bench rank                      rank, sort and permutation only
   softorder bench --only 128x1000 laplace   one shape and one density
   softorder bench --only call memory        the cost of a small call, and the memory
 
@@ -26,11 +29,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "bench",
         help="time the operators against softmax, topk, sort and other libraries",
-        description="Measure time and memory of soft_topk beside torch.softmax, torch.topk, "
-        "torch.sort, entmax and the sorting closed form; print each figure beside its limit. "
+        description="Measure time and memory of the operators beside torch.softmax, torch.topk, "
+        "torch.sort, entmax and published formulas; print each figure beside its limit. "
         "Needs a checkout of the repository: run it from the root.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        metavar="SUITE",
+        help=f"what to measure: {', '.join(_SUITES)}; all of them if none is named",
     )
     parser.add_argument("--quick", action="store_true", help="few shapes, short measurements")
     parser.add_argument(
@@ -49,15 +58,27 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     require("bench", matplotlib="bench")
-    suite = _suite("topk")
-    unknown = sorted(set(arguments.only) - set(suite.names()))
+    suites = {name: _suite(name) for name in _chosen(arguments.suites)}
+    known = list(dict.fromkeys(name for suite in suites.values() for name in suite.names()))
+    unknown = sorted(set(arguments.only) - set(known))
     if unknown:
         raise SystemExit(
-            f"softorder bench --only: unknown {', '.join(unknown)}; "
-            f"known are {', '.join(suite.names())}"
+            f"softorder bench --only: unknown {', '.join(unknown)}; known are {', '.join(known)}"
         )
-    suite.run(arguments.quick, arguments.only, arguments.seconds, arguments.output)
+    for suite in suites.values():
+        only = [name for name in arguments.only if name in suite.names()]
+        if len(only) == len(arguments.only):
+            suite.run(arguments.quick, only, arguments.seconds, arguments.output)
     return 0
+
+
+def _chosen(names: list[str]) -> list[str]:
+    unknown = sorted(set(names) - set(_SUITES))
+    if unknown:
+        raise SystemExit(
+            f"softorder bench: unknown suite {', '.join(unknown)}; known are {', '.join(_SUITES)}"
+        )
+    return names or list(_SUITES)
 
 
 def _suite(name: str) -> Any:

@@ -12,7 +12,7 @@ import struct
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -118,6 +118,17 @@ class _Library:
         self.topk_backward = _function(loaded.softorder_topk_backward)
         self.level: Callable[[], bytes] = loaded.softorder_level
         loaded.softorder_level.restype = ctypes.c_char_p
+        self.loaded = loaded
+        self.functions: dict[str, Callable[[bytes], int]] = {}
+
+    def call(self, name: str, arguments: bytes) -> None:
+        """Calls softorder_<name> with a packed struct of arguments."""
+        function = self.functions.get(name)
+        if function is None:
+            function = self.functions[name] = _function(getattr(self.loaded, f"softorder_{name}"))
+        calls[name] += 1
+        failed = function(arguments)
+        assert not failed
 
 
 def _function(symbol: Any) -> Callable[[bytes], int]:
@@ -131,6 +142,11 @@ def _library() -> _Library:
     path = library_path()
     assert path is not None
     return _Library(path)
+
+
+def call(name: str, arguments: bytes) -> None:
+    """Runs one compiled kernel, and counts it."""
+    _library().call(name, arguments)
 
 
 def topk_forward(
@@ -156,8 +172,8 @@ def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, swee
     *shape, n = x.shape
     b = x.new_empty(2, *shape)
     rows, centre = b.numel() // 2, b.data_ptr()
-    k, k_stride = _dense(k, shape)
-    temperature, temperature_stride = _dense(temperature, shape)
+    k, k_stride = dense(k, shape)
+    temperature, temperature_stride = dense(temperature, shape)
     failed = _library().topk_forward(
         _FORWARD.pack(
             x.data_ptr(),
@@ -173,7 +189,7 @@ def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, swee
             temperature_stride,
             density,
             x.dtype is torch.float64,
-            _threads(),
+            threads(),
         )
     )
     assert not failed
@@ -181,16 +197,21 @@ def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, swee
 
 
 def topk_backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k and of temperature, stacked."""
+    """Gradients of the scores; and per row of k, and of temperature if wanted, stacked."""
     calls["topk_backward"] += 1
     *shape, n = scores.shape
     x, v = scores.contiguous(), upstream.contiguous()
     by_scores = torch.empty_like(x)
-    by_row = x.new_empty(2, *shape, dtype=torch.float64)
-    rows, centre, by_k = by_row.numel() // 2, b.data_ptr(), by_row.data_ptr()
-    temperature, stride = _dense(temperature, shape)
+    by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
+    rows, centre, by_k = b.numel() // 2, b.data_ptr(), by_row.data_ptr()
+    temperature, stride = dense(temperature, shape)
     failed = _library().topk_backward(
         _BACKWARD.pack(
             x.data_ptr(),
@@ -200,25 +221,25 @@ def topk_backward(
             centre + rows * x.element_size(),
             by_scores.data_ptr(),
             by_k,
-            by_k + rows * by_row.element_size(),
+            by_k + rows * by_row.element_size() if by_temperature else 0,
             rows,
             n,
             stride,
             density,
             x.dtype is torch.float64,
-            _threads(),
+            threads(),
         )
     )
     assert not failed
     return by_scores, by_row
 
 
-def _dense(value: Tensor, shape: list[int]) -> tuple[Tensor, int]:
+def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
     """One number for all rows, or one for each, without gaps: the tensor and its stride."""
     if value.numel() == 1:
         return value, 0
     return value.expand(shape).contiguous(), 1
 
 
-def _threads() -> int:
+def threads() -> int:
     return 1 if _forked else torch.get_num_threads()

@@ -22,7 +22,6 @@ They are not differentiable: methods/threshold.py is.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -32,6 +31,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import native, threshold_torch
+from softorder.kernels._operators import define, in_front, library
 
 
 class Threshold(NamedTuple):
@@ -125,17 +125,29 @@ def _forward_cpu(
 
 
 def _backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    return threshold_torch.backward(upstream, scores, temperature, b, density_of(density))
+    law = density_of(density)
+    by_scores, by_row = threshold_torch.backward(upstream, scores, temperature, b, law)
+    return by_scores, by_row if by_temperature else by_row[:1].clone()
 
 
 def _backward_cpu(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     if not _native(density):
-        return _backward(upstream, scores, temperature, b, density)
-    return native.topk_backward(upstream, scores, temperature, b, density)
+        return _backward(upstream, scores, temperature, b, density, by_temperature)
+    return native.topk_backward(upstream, scores, temperature, b, density, by_temperature)
 
 
 def _native(density: int) -> bool:
@@ -144,32 +156,51 @@ def _native(density: int) -> bool:
 
 # ---- the operators ------------------------------------------------------------------------------
 
-_library = torch.library.Library("softorder", "DEF")
+def _fake_threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    rows = scores.shape[:-1]
+    return scores.new_empty((2, *rows)), scores.new_empty(rows, dtype=torch.int32)
 
 
-def _define(schema: str, anywhere: Callable, cpu: Callable) -> None:
-    name = _library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    _library.impl(name, anywhere, "CompositeExplicitAutograd")
-    _library.impl(name, cpu, "CPU")
+def _fake_forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape), scores.new_empty((2, *scores.shape[:-1]))
 
 
-_define(
+def _fake_backward(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    by_row = (1 + by_temperature, *b.shape[1:])
+    return scores.new_empty(scores.shape), b.new_empty(by_row, dtype=torch.float64)
+
+
+define(
     "threshold(Tensor scores, Tensor k, Tensor temperature, int density)"
     " -> (Tensor b, Tensor sweeps)",
-    _threshold,
-    _threshold_cpu,
+    anywhere=_threshold,
+    cpu=_threshold_cpu,
+    fake=_fake_threshold,
 )
-_define(
+define(
     "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, int density)"
     " -> (Tensor p, Tensor b)",
-    _forward,
-    _forward_cpu,
+    anywhere=_forward,
+    cpu=_forward_cpu,
+    fake=_fake_forward,
 )
-_define(
-    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, int density)"
-    " -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
-    _backward,
-    _backward_cpu,
+define(
+    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, int density,"
+    " bool by_temperature) -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
+    anywhere=_backward,
+    cpu=_backward_cpu,
+    fake=_fake_backward,
 )
 
 
@@ -184,51 +215,32 @@ def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tup
 
 
 def backward(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k and of temperature, stacked. For eager mode."""
+    """Gradients of the scores; and per row of k, and of temperature if wanted. For eager mode."""
+    arguments = upstream, scores, temperature, b, density, by_temperature
     if _check.plain(upstream, scores, temperature):
-        return _backward_cpu(upstream, scores, temperature, b, density)
-    return torch.ops.softorder.soft_topk_backward(upstream, scores, temperature, b, density)
+        return _backward_cpu(*arguments)
+    return torch.ops.softorder.soft_topk_backward(*arguments)
 
 
-# ---- shapes for tracing, and vmap ---------------------------------------------------------------
+# ---- vmap ---------------------------------------------------------------------------------------
 
 
-@torch.library.register_fake("softorder::threshold", lib=_library)
-def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    rows = scores.shape[:-1]
-    return scores.new_empty((2, *rows)), scores.new_empty(rows, dtype=torch.int32)
-
-
-@torch.library.register_fake("softorder::soft_topk_forward", lib=_library)
-def _(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape), scores.new_empty((2, *scores.shape[:-1]))
-
-
-@torch.library.register_fake("softorder::soft_topk_backward", lib=_library)
-def _(
-    upstream: Tensor, scores: Tensor, temperature: Tensor, b: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape), b.new_empty(b.shape, dtype=torch.float64)
-
-
-@torch.library.register_vmap("softorder::threshold", lib=_library)
+@torch.library.register_vmap("softorder::threshold", lib=library)
 def _(
     info: object, in_dims: tuple, scores: Tensor, k: Tensor, temperature: Tensor, density: int
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
     axes = scores.dim() - 1 - (in_dims[0] is not None)
     k, temperature = (
-        _in_front(v, d, axes) for v, d in zip((k, temperature), in_dims[1:], strict=False)
+        in_front(v, d, axes) for v, d in zip((k, temperature), in_dims[1:], strict=False)
     )
-    scores = _in_front(scores, in_dims[0], axes + 1)
+    scores = in_front(scores, in_dims[0], axes + 1)
     batch = torch.broadcast_shapes(*(v.shape[:1] for v in (scores, k, temperature)))
     scores = scores.expand(*batch, *scores.shape[1:])
     return torch.ops.softorder.threshold(scores, k, temperature, density), (1, 0)
-
-
-def _in_front(value: Tensor, batch: int | None, axes: int) -> Tensor:
-    """The batch axis in front of exactly `axes` others; of size 1 where there is no batch."""
-    value = value.unsqueeze(0) if batch is None else value.movedim(batch, 0)
-    missing = axes + 1 - value.dim()
-    return value.reshape(value.shape[0], *(1,) * missing, *value.shape[1:])

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from html import escape
-
-from torch import Tensor
 
 from softorder import _check
 
 
-class Method(ABC):
+class Method:
     """A relaxation: what it serves, what it claims, and how it computes it.
+
+    It has a method for each of the operators that it names, of the same name. These take clean
+    arguments: scores in float32 or float64 with their rows on the last axis, elements that take no
+    part at -inf; k, q and temperature in float64, broadcasting over the rows.
+
+        soft_topk, log_soft_topk (scores, k, temperature)
+        soft_rank, soft_sort (scores, temperature, descending)
+        soft_permutation (scores, temperature, descending, k)             k a number of rows
+        soft_quantile (scores, q, temperature)                            q (..., m), one per result
+        permutation_cross_entropy (scores, target, temperature, descending)   target int64
 
     Claims are promises: the laws tests hold every method to them.
     """
 
     name: str
     operators: tuple[str, ...]
-    cost: str
+    cost: str | Mapping[str, str]  #: one for all operators, or one for each
     smoothness: str
     paper: str
     derivatives: int = 2  #: up to this order
@@ -28,13 +35,8 @@ class Method(ABC):
     vmap: bool = True
     compile: bool = True
 
-    @abstractmethod
-    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        """p over the last axis; k and temperature are float64 and broadcast over the rows."""
-
-    @abstractmethod
-    def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        """log p, likewise."""
+    def cost_of(self, operator: str) -> str:
+        return self.cost if isinstance(self.cost, str) else self.cost[operator]
 
 
 _registry: dict[tuple[str, str], Method] = {}
@@ -44,6 +46,8 @@ _aliases: dict[str, str] = {}
 def register(method: Method, aliases: tuple[str, ...] = ()) -> None:
     """Makes a method known by its name; aliases are suggested when someone asks for them."""
     for operator in method.operators:
+        if not callable(getattr(method, operator, None)):
+            raise TypeError(f"{type(method).__name__} names {operator}, but has no such method")
         if (operator, method.name) in _registry:
             raise ValueError(f"{operator} already has a method {method.name!r}")
         _registry[operator, method.name] = method
@@ -120,10 +124,11 @@ def methods() -> MethodTable:
     >>> [row.name for row in so.methods() if row.operator == "soft_topk"]
     ['laplace', 'logistic', 'normal', 'cauchy', 'uniform']
     """
-    names = [field.name for field in fields(Row)][1:]
-    return MethodTable(
-        tuple(
-            Row(operator, *(getattr(method, name) for name in names))
-            for (operator, _), method in sorted(_registry.items(), key=lambda item: item[0][0])
-        )
-    )
+    by_operator = sorted(_registry.items(), key=lambda item: item[0][0])
+    return MethodTable(tuple(_row(operator, method) for (operator, _), method in by_operator))
+
+
+def _row(operator: str, method: Method) -> Row:
+    claims = [field.name for field in fields(Row)][3:]
+    values = [getattr(method, claim) for claim in claims]
+    return Row(operator, method.name, method.cost_of(operator), *values)

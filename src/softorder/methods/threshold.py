@@ -143,14 +143,16 @@ class _SoftTopK(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, k, temperature, b = ctx.saved_tensors
+        _, by_k, by_temperature, _ = ctx.needs_input_grad
         if torch.is_grad_enabled() or not _check.eager():
             law = threshold.density_of(ctx.density).anchored
             u = differentiable_distance(law, scores, k, temperature, b, log=False)
             pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
             by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
         else:
-            by_scores, by_row = threshold.backward(upstream, scores, temperature, b, ctx.density)
-        _, by_k, by_temperature, _ = ctx.needs_input_grad
+            by_scores, by_row = threshold.backward(
+                upstream, scores, temperature, b, ctx.density, by_temperature
+            )
         return by_scores, by_row[0] if by_k else None, by_row[1] if by_temperature else None, None
 
 

@@ -1,5 +1,9 @@
 """Layers."""
 
+from softorder.nn.permutation import SoftPermutation
+from softorder.nn.quantile import SoftQuantile
+from softorder.nn.rank import SoftRank
+from softorder.nn.sort import SoftSort
 from softorder.nn.topk import SoftTopK
 
-__all__ = ["SoftTopK"]
+__all__ = ["SoftPermutation", "SoftQuantile", "SoftRank", "SoftSort", "SoftTopK"]

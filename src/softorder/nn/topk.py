@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softorder import _check
+from softorder.nn._tempered import Tempered
 from softorder.ops import log_soft_topk, soft_topk
-from softorder.ops.topk import method_of
 
 
-class SoftTopK(nn.Module):
+class SoftTopK(Tempered):
     """`so.soft_topk`, or `so.log_soft_topk` with log=True, as a layer.
 
     A learnable temperature is stored as its logarithm, the parameter `log_temperature`, so that no
@@ -33,25 +32,12 @@ class SoftTopK(nn.Module):
         learnable_temperature: bool = False,
         log: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__("soft_topk", method, temperature, learnable_temperature)
         _check.k_alone(k)
-        _check.temperature_alone(temperature)
-        method_of("soft_topk", method)
         self.k = k
-        self.method = method
         self.dim = dim
         self.largest = largest
         self.log = log
-        self.log_temperature: nn.Parameter | None = None
-        self._temperature = temperature
-        if learnable_temperature:
-            start = torch.as_tensor(temperature, dtype=torch.get_default_dtype())
-            self.log_temperature = nn.Parameter(torch.log(start))
-
-    @property
-    def temperature(self) -> float | Tensor:
-        """The temperature now."""
-        return self._temperature if self.log_temperature is None else self.log_temperature.exp()
 
     def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
         operator = log_soft_topk if self.log else soft_topk
@@ -66,17 +52,4 @@ class SoftTopK(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        temperature = self.temperature
-        if isinstance(temperature, Tensor):
-            temperature = temperature.detach()
-            temperature = round(temperature.item(), 6) if temperature.numel() == 1 else temperature
-        parts = [
-            f"k={self.k}",
-            f"method={self.method!r}",
-            f"temperature={temperature}",
-            f"dim={self.dim}",
-            f"largest={self.largest}",
-        ]
-        learnable = self.log_temperature is not None
-        options = {"learnable_temperature": learnable, "log": self.log}
-        return ", ".join(parts + [f"{name}=True" for name, on in options.items() if on])
+        return self.describe("k", "method", "temperature", "dim", "largest", log=self.log)

@@ -1,5 +1,17 @@
 """The operators."""
 
+from softorder.ops.permutation import soft_permutation
+from softorder.ops.quantile import soft_median, soft_quantile
+from softorder.ops.rank import soft_rank
+from softorder.ops.sort import soft_sort
 from softorder.ops.topk import log_soft_topk, soft_topk
 
-__all__ = ["log_soft_topk", "soft_topk"]
+__all__ = [
+    "log_soft_topk",
+    "soft_median",
+    "soft_permutation",
+    "soft_quantile",
+    "soft_rank",
+    "soft_sort",
+    "soft_topk",
+]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.densities import Density, UserDensity
-from softorder.methods import Method, ThresholdMethod, find
+from softorder.densities import Density
+from softorder.ops._method import computation
 
 
 def soft_topk(
@@ -95,17 +95,9 @@ def _apply(
     _check.k(k, scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
-    compute = getattr(method_of(operator, method), operator)
+    compute = computation(operator, method)
     rows = _axis.rows(scores, dim, largest, mask)
     if rows.shape[-1] == 0:
         return scores.clone()
     result = compute(rows, _axis.per_row(k), _axis.per_row(temperature))
     return _axis.back(result, scores, dim)
-
-
-def method_of(operator: str, method: object) -> Method:
-    """The method of that name, or the threshold method of a density that the user brings along."""
-    if isinstance(method, str):
-        return find(operator, method)
-    _check.law(method)
-    return ThresholdMethod(UserDensity(method))

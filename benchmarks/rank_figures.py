@@ -1,0 +1,84 @@
+"""What rank, sort and permutation must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.cases import Shape
+from benchmarks.figures import Figure, ratios
+from benchmarks.memory import Memory
+from benchmarks.timing import Record
+
+_OPERATORS = ("rank", "sort")
+_FORWARD = {Shape(1, 1_000_000): 0.35}  # × torch.sort; elsewhere 0.5
+_MIB = 2**20
+
+
+def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
+    """All the figures that these measurements give."""
+    return [
+        *_against_sort(records, "forward", "Forward, × torch.sort"),
+        *_against_sort(records, "backward", "Forward + backward, × torch.sort forward"),
+        *_growth(records, "growth", "Growth of the forward pass, time(2n)/time(n)"),
+        *_growth(records, "growth-backward", "Growth of forward + backward, time(2n)/time(n)"),
+        *_argsort(records),
+        *_matrix(records),
+        *_memory_growth(memories),
+        *_memory_per_score(memories),
+    ]
+
+
+def _limit(shape: Shape, section: str) -> float:
+    return 0.6 if section == "backward" else _FORWARD.get(shape, 0.5)
+
+
+def _against_sort(records: list[Record], section: str, title: str) -> Iterator[Figure]:
+    chosen = [record for record in records if record.section == section]
+    for operator in _OPERATORS:
+        for record, ratio in ratios(chosen, operator, "sort-hard"):
+            shape, column = record.case.shape, f"{operator}, {record.provider.density}"
+            # the promise is about laplace; uniform sorts as much and is held to the same
+            yield Figure(title, str(shape), column, ratio, _limit(shape, section))
+
+
+def _growth(records: list[Record], kind: str, title: str) -> Iterator[Figure]:
+    chosen = [record for record in records if record.section.split()[0] == kind]
+    times = {(r.section, r.provider.key, r.case.shape.n): r.timing.minimum for r in chosen}
+    for (section, key, n), seconds in times.items():
+        twice = times.get((section, key, 2 * n))
+        if twice:
+            yield Figure(title, f"n = {n:,}", key, twice / seconds, limit=2.4)
+
+
+def _argsort(records: list[Record]) -> Iterator[Figure]:
+    chosen = [record for record in records if record.section == "argsort"]
+    for record, ratio in ratios(chosen, "argsort", "sort-hard"):
+        yield Figure("argsort, × torch.sort", str(record.case.shape), "argsort", ratio, 0.25)
+
+
+def _matrix(records: list[Record]) -> Iterator[Figure]:
+    title = "Permutation matrix, × writing and softmaxing n×n"
+    chosen = [record for record in records if record.section == "permutation"]
+    for record, ratio in ratios(chosen, "permutation", "softmax-matrix"):
+        yield Figure(title, str(record.case.shape), record.provider.density, ratio, limit=2.0)
+
+
+def _memory_growth(memories: list[Memory]) -> Iterator[Figure]:
+    """Linear: twice the scores need twice the memory, and pages."""
+    title = "Growth of the peak memory of a forward call, bytes(2n)/bytes(n)"
+    peaks = {(m.provider.key, m.case.shape.n): m.forward for m in memories if m.forward}
+    for (key, n), peak in peaks.items():
+        twice = peaks.get((key, 2 * n))
+        if twice:
+            yield Figure(title, f"n = {n:,}", key, twice / peak, limit=2.1)
+
+
+def _memory_per_score(memories: list[Memory]) -> Iterator[Figure]:
+    """Not promised, but worth watching: a float32 score has 4 bytes, its place in an order 8."""
+    for memory in memories:
+        n, key = memory.case.shape.n, memory.provider.key
+        if memory.forward:
+            title = "Peak memory of a forward call, bytes per score"
+            yield Figure(title, f"n = {n:,}", key, memory.forward / n, limit=64.0)
+        title = "Kept for the backward call, bytes per score"
+        yield Figure(title, f"n = {n:,}", key, memory.saved / n, limit=64.0)

@@ -1,0 +1,37 @@
+// The arguments of the fused soft ranks and soft sort; kernels/fsum_fused.py mirrors them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace softorder {
+
+// Matrices are dense, rows × n, of float (wide = 0) or double (wide = 1). The temperature's stride is
+// 1, or 0 when one number serves every row.
+struct SoftOrder {
+  const void* scores;       // forward only
+  const void* upstream;     // backward only
+  const double* temperature;
+  void* out;                // forward: ranks or sorted scores; backward: gradients of the scores
+  void* values;             // the scores in ascending order, and where they came from: written by the
+  std::int32_t* order;      // forward pass, read by the backward pass
+  std::int32_t* segment;    // soft sort only, likewise: see LaplaceOrder::Roots
+  void* rest;
+  void* slope;
+  std::size_t rows, n, temperature_stride;
+  std::int32_t descending, wide, threads;
+};
+
+#define SOFTORDER_DECLARE(level)                 \
+  namespace level {                              \
+  int soft_rank_forward(const SoftOrder& a);     \
+  int soft_rank_backward(const SoftOrder& a);    \
+  int soft_sort_forward(const SoftOrder& a);     \
+  int soft_sort_backward(const SoftOrder& a);    \
+  }
+SOFTORDER_DECLARE(baseline)
+SOFTORDER_DECLARE(avx2)
+SOFTORDER_DECLARE(avx512)
+#undef SOFTORDER_DECLARE
+
+}  // namespace softorder

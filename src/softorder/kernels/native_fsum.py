@@ -1,0 +1,138 @@
+"""Calls of the compiled kernels behind kernels/ordering.py and kernels/fsum.py."""
+
+from __future__ import annotations
+
+import struct
+
+import torch
+from torch import Tensor
+
+from softorder.kernels import native
+
+# The structs of csrc/sort.hpp and csrc/fsum.hpp, field by field: pointers, sizes, integers.
+_SORT = struct.Struct("@3P2N2i0P")
+_INVERT = struct.Struct("@6P6N3i0P")
+_FSUM = struct.Struct("@9P6N5i0P")
+
+_FORMATS = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
+
+
+def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The last axis in ascending order, and the indices."""
+    scores = scores.contiguous()
+    values = torch.empty_like(scores)
+    order = torch.empty_like(scores, dtype=torch.int64)
+    n = scores.shape[-1]
+    native.call(
+        "sort",
+        _SORT.pack(
+            scores.data_ptr(),
+            values.data_ptr(),
+            order.data_ptr(),
+            scores.numel() // max(n, 1),
+            n,
+            _FORMATS[scores.dtype],
+            native.threads(),
+        ),
+    )
+    return values, order
+
+
+def fsum(
+    sources: Tensor,
+    source_rest: Tensor | None,
+    targets: Tensor,
+    target_rest: Tensor | None,
+    weights: Tensor | None,
+    temperature: Tensor,
+    source_count: Tensor | None,
+    target_count: Tensor | None,
+    density: int,
+    derivative: int,
+    moment: int,
+) -> Tensor:
+    """The sum at every target; see kernels/fsum.py."""
+    rows = sources.shape[:-1]
+    same = _same(sources, targets)
+    matrices = [_matrix(v) for v in (sources, source_rest, targets, target_rest, weights)]
+    if same:
+        matrices[2] = matrices[0]  # the kernel knows ranks by their pointers
+    temperature, temperature_stride = native.dense(temperature, rows)
+    sources_taken, source_stride = _counts(source_count, rows)
+    targets_taken, target_stride = _counts(target_count, rows)
+    out = torch.empty(targets.shape, dtype=sources.dtype)
+    native.call(
+        "fsum",
+        _FSUM.pack(
+            *map(_pointer, matrices),
+            temperature.data_ptr(),
+            _pointer(sources_taken),
+            _pointer(targets_taken),
+            out.data_ptr(),
+            rows.numel(),
+            sources.shape[-1],
+            targets.shape[-1],
+            temperature_stride,
+            source_stride,
+            target_stride,
+            density,
+            derivative,
+            moment,
+            sources.dtype is torch.float64,
+            native.threads(),
+        ),
+    )
+    return out
+
+
+def invert(
+    sources: Tensor, levels: Tensor, temperature: Tensor, count: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
+    """centre and rest of the root of every level; see kernels/fsum.py."""
+    rows, n = sources.shape[:-1], levels.shape[-1]
+    sources = sources.contiguous()
+    shared = not any(levels.stride()[:-1])  # one row of levels, expanded
+    levels = (
+        levels[(0,) * len(rows)].contiguous() if shared and rows.numel() else levels.contiguous()
+    )
+    temperature, temperature_stride = native.dense(temperature, rows)
+    taken, count_stride = _counts(count, rows)
+    centre, rest = (torch.empty(*rows, n, dtype=sources.dtype) for _ in range(2))
+    native.call(
+        "fsum_invert",
+        _INVERT.pack(
+            sources.data_ptr(),
+            levels.data_ptr(),
+            temperature.data_ptr(),
+            _pointer(taken),
+            centre.data_ptr(),
+            rest.data_ptr(),
+            rows.numel(),
+            sources.shape[-1],
+            n,
+            0 if shared else n,
+            temperature_stride,
+            count_stride,
+            density,
+            sources.dtype is torch.float64,
+            native.threads(),
+        ),
+    )
+    return centre, rest
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same memory seen in the same way."""
+    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
+
+
+def _matrix(value: Tensor | None) -> Tensor | None:
+    return None if value is None else value.contiguous()
+
+
+def _pointer(value: Tensor | None) -> int:
+    return 0 if value is None else value.data_ptr()
+
+
+def _counts(count: Tensor | None, rows: torch.Size) -> tuple[Tensor | None, int]:
+    return (None, 0) if count is None else native.dense(count, rows)

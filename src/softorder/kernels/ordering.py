@@ -1,0 +1,57 @@
+"""Sorting the last axis: values ascending, and where they came from.
+
+Contract. `scores` has any floating dtype. Equal scores keep their order, -0 and +0 are equal, NaN
+goes last: what `torch.sort(scores, stable=True)` returns, bit for bit. `order` is int64.
+
+The operator `softorder::sort` is served by torch.sort on every device and by the compiled library
+on CPUs. It is not differentiable.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from softorder.kernels import native, native_fsum
+from softorder.kernels._operators import define, define_vmap
+
+
+class Sorted(NamedTuple):
+    """values = scores.gather(-1, order), ascending."""
+
+    values: Tensor
+    order: Tensor
+
+
+def sort(scores: Tensor) -> Sorted:
+    """The last axis in ascending order, stable, NaN last.
+
+    >>> import torch
+    >>> sort(torch.tensor([2.0, float("nan"), -1.0, 2.0])).order
+    tensor([2, 0, 3, 1])
+    """
+    return Sorted(*torch.ops.softorder.sort(scores.detach()))
+
+
+def _sort(scores: Tensor) -> tuple[Tensor, Tensor]:
+    values, order = torch.sort(scores, dim=-1, stable=True)
+    return values, order
+
+
+def _sort_cpu(scores: Tensor) -> tuple[Tensor, Tensor]:
+    return native_fsum.sort(scores) if native.enabled() else _sort(scores)
+
+
+def _fake(scores: Tensor) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape), scores.new_empty(scores.shape, dtype=torch.int64)
+
+
+define(
+    "sort(Tensor scores) -> (Tensor values, Tensor order)",
+    anywhere=_sort,
+    cpu=_sort_cpu,
+    fake=_fake,
+)
+define_vmap("sort", matrices=(0,), numbers=())

@@ -1,0 +1,125 @@
+"""The cross-entropy of a soft permutation and a known order."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder import _axis, _check
+from softorder.densities import Density
+from softorder.nn._tempered import Tempered
+from softorder.ops import _rows
+from softorder.ops._method import computation
+
+
+def permutation_cross_entropy(
+    scores: Tensor,
+    target: Tensor,
+    *,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    dim: int = -1,
+    descending: bool = False,
+    mask: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """-log P[target_i, i] of every score: how surely the scores are where they should be.
+
+    P is `so.soft_permutation(scores)` and target_i the place, from 0, where score i belongs. Only n
+    entries of P are needed, each between two thresholds t with FSum(t_j) = j:
+
+        P[j, i] = F((t_{j+1} - scores_i)/τ) - F((t_j - scores_i)/τ)
+
+    so nothing of size n×n is formed: time O(n log n) for "laplace" and "uniform", memory O(n). The
+    logarithm is taken of differences of tails, in float64: loss and gradient stay finite and right
+    however far a score is from its place. Only "uniform" has exact zeros, whose loss is inf.
+
+    Args:
+        scores: as in `so.soft_rank`.
+        target: integers, shaped as scores: the place of every score in the right order, the
+            inverse of an argsort: `y.argsort(-1).argsort(-1)` for known values y.
+        method, temperature, dim, descending: as in `so.soft_rank`. With descending=True place 0
+            belongs to the largest score.
+        mask: as in `so.soft_rank`. What takes no part has no loss; the places of the others then
+            run from 0 to their number.
+        ignore_index: where target has this value there is no loss, but the score takes part.
+        reduction: "mean" over what is not ignored, "sum", or "none" for the shape of scores, with
+            0 where ignored.
+
+    Paper: LapSum (Struski et al. 2025), section 5.2.
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([0.3, 2.0, -1.0], requires_grad=True)
+    >>> target = torch.tensor([1, 2, 0])
+    >>> loss = so.losses.permutation_cross_entropy(scores, target, temperature=0.4)
+    >>> round(loss.item(), 3)
+    0.112
+    >>> wrong = torch.tensor([0, 1, 2])
+    >>> round(so.losses.permutation_cross_entropy(scores, wrong, temperature=0.4).item(), 3)
+    3.745
+    """
+    _rows.check(scores, temperature, dim, descending, mask)
+    _check.target(target, scores, dim, ignore_index)
+    _check.reduction(reduction)
+    compute = computation("permutation_cross_entropy", method)
+    x = _rows.rows(scores, dim, mask)
+    ignored = (target == ignore_index).movedim(dim, -1) | (x == -math.inf)
+    if x.shape[-1] == 0:
+        losses = x.clone()
+    else:
+        places = torch.where(ignored, 0, target.movedim(dim, -1))
+        losses = compute(x, places, _axis.per_row(temperature), descending)
+        losses = torch.where(ignored, 0.0, losses)
+    if reduction == "none":
+        return _axis.back(losses, scores, dim)
+    total = losses.sum()
+    return (total / (~ignored).sum() if reduction == "mean" else total).to(scores.dtype)
+
+
+class PermutationCrossEntropyLoss(Tempered):
+    """`permutation_cross_entropy` as a module.
+
+    >>> import torch, softorder as so
+    >>> criterion = so.losses.PermutationCrossEntropyLoss(temperature=0.4)
+    >>> round(criterion(torch.tensor([0.3, 2.0, -1.0]), torch.tensor([1, 2, 0])).item(), 3)
+    0.112
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str | object = "laplace",
+        temperature: float | Tensor = 1.0,
+        dim: int = -1,
+        descending: bool = False,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
+    ) -> None:
+        operator = "permutation_cross_entropy"
+        super().__init__(operator, method, temperature, learnable_temperature)
+        _check.reduction(reduction)
+        self.dim = dim
+        self.descending = descending
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+
+    def forward(self, scores: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        return permutation_cross_entropy(
+            scores,
+            target,
+            method=self.method,
+            temperature=self.temperature,
+            dim=self.dim,
+            descending=self.descending,
+            mask=mask,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+        )
+
+    def extra_repr(self) -> str:
+        names = "method", "temperature", "dim", "descending", "ignore_index", "reduction"
+        return self.describe(*names)

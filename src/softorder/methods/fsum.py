@@ -1,0 +1,202 @@
+"""F-sum methods: rank, sort, permutation and quantile from FSum(t) = Σ_i F((t - x_i)/τ)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from softorder.densities import BUILT_IN, Density
+from softorder.kernels.fsum_calculus import fsum, roots
+from softorder.kernels.threshold_torch import inverse
+from softorder.methods import fsum_eager
+from softorder.methods._base import Method, register
+from softorder.methods.shares import edge, log_share, share
+from softorder.methods.sorted_rows import SortedRows, sort_rows
+
+_FAST = {
+    "soft_rank": "O(n log n)",
+    "soft_sort": "O(n log n)",
+    "soft_permutation": "O(n k)",
+    "soft_quantile": "O(n log n)",
+    "permutation_cross_entropy": "O(n log n)",
+}
+_TILED = _FAST | dict.fromkeys(("soft_rank", "soft_sort", "permutation_cross_entropy"), "O(n²)")
+
+
+class FSumMethod(Method):
+    """The orderings of one density, all from FSum(t), the number of scores softly below t.
+
+        rank_i = 1/2 + FSum(x_i)      sort_j = FSum⁻¹(j - 1/2)      quantile_q = FSum⁻¹(q n)
+        P_ji   = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ)  with  FSum(t_j) = j
+
+    Scores are sorted once. Sums over sorted scores take O(n) for laplace and uniform, O(n²) time
+    and O(n) memory for the others, and derivatives are made of the same sums.
+    """
+
+    operators = tuple(_FAST)
+
+    def __init__(
+        self,
+        density: Density,
+        smoothness: str = "",
+        paper: str = "",
+        cost: Mapping[str, str] = _TILED,
+    ) -> None:
+        self.density = density
+        self.name = density.name
+        self.smoothness = smoothness
+        self.paper = paper
+        self.cost = cost
+
+    def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(self._rank, temperature=temperature, descending=descending)
+        if fsum_eager.serves(scores, temperature, self.density):
+            return fsum_eager.run(fsum_eager.RANK, scores, temperature, descending, plain)
+        return plain(scores)
+
+    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(self._sort, temperature=temperature, descending=descending)
+        if fsum_eager.serves(scores, temperature, self.density):
+            return fsum_eager.run(fsum_eager.SORT, scores, temperature, descending, plain)
+        return plain(scores)
+
+    def soft_permutation(
+        self, scores: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        plain = partial(self._permutation, temperature=temperature, descending=descending, k=k)
+        if fsum_eager.serves_permutation(scores, temperature, self.density):
+            operator = fsum_eager.permutation(self.density, k)
+            return fsum_eager.run(operator, scores, temperature, descending, plain)
+        return plain(scores)
+
+    def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
+        """In float64, where the slope of FSum underflows only across very wide gaps."""
+        scores = scores.double()
+        rows = sort_rows(scores)
+        q, order = torch.sort(q.expand(*scores.shape[:-1], q.shape[-1]))
+        levels = q * rows.available
+        centre, rest = self._roots(scores, rows, levels, temperature)
+        t = centre + rest + self._across_gaps(scores, rows, levels, temperature, centre + rest)
+        if rows.present is not None:
+            t = torch.where(rows.present > 0, t, math.nan)
+        return rows.spoil(torch.empty_like(t).scatter(-1, order, t))
+
+    def permutation_cross_entropy(
+        self, scores: Tensor, target: Tensor, temperature: Tensor, descending: bool
+    ) -> Tensor:
+        """-log P[target_i, i], in float64; 0 for absent elements."""
+        scores = scores.double()
+        rows = sort_rows(scores)
+        levels = torch.arange(rows.n + 1, device=scores.device)
+        centre, rest = self._roots(scores, rows, levels, temperature)
+        place = rows.available - 1 - target if descending else target
+        inside = (place >= 0) & (place < rows.n)
+        at = torch.where(inside, place, 0)
+        scale = inverse(temperature, scores.dtype)
+        below, above = (
+            edge(centre.gather(-1, j), rest.gather(-1, j), scores, scale) for j in (at, at + 1)
+        )
+        entry = torch.where(inside, log_share(self.density, below, above), -math.inf)
+        if rows.finite is not None and rows.present is not None:
+            certain = (place >= rows.finite) & (place < rows.present)
+            crowd = -torch.log((rows.present - rows.finite).to(entry.dtype))
+            entry = torch.where(scores == math.inf, torch.where(certain, crowd, -math.inf), entry)
+            entry = torch.where(scores == -math.inf, 0.0, entry)
+        return rows.spoil(-entry)
+
+    def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        rows = sort_rows(scores)
+        x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
+        below = fsum(x, x, None, temperature, self.density, counts=counts)
+        return rows.spoil(rows.to_origin(_all_ranks(rows, below + 0.5, descending)))
+
+    def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        rows = sort_rows(scores)
+        centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
+        t = _ascending(centre + rest)
+        if descending:
+            t = rows.mirror(t)
+            if rows.present is not None:
+                t = torch.where(rows.places() < rows.present, t, -math.inf)
+        return rows.spoil(t)
+
+    def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
+        """In float64: a row is a sum of small differences of shares, all off in the same sense."""
+        dtype, scores = scores.dtype, scores.double()
+        rows = sort_rows(scores)
+        levels = torch.arange(k + 1, device=scores.device)
+        if descending:
+            levels = levels + (rows.available - k)
+        centre, rest = (t.unsqueeze(-1) for t in self._roots(scores, rows, levels, temperature))
+        scale = inverse(temperature, scores.dtype).unsqueeze(-1)
+        edges = edge(centre, rest, scores.unsqueeze(-2), scale)
+        p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
+        p = p.flip(-2) if descending else p
+        p = p if rows.finite is None else _with_certain(rows, scores, p, descending)
+        return p.to(dtype)
+
+    def _roots(
+        self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        x = scores.gather(-1, rows.order)
+        return roots(x, levels.double(), temperature, self.density, rows.count)
+
+    def _across_gaps(
+        self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor, t: Tensor
+    ) -> Tensor:
+        """0 with the derivatives of t on a plateau of FSum, where its slope underflows.
+
+        There t lies midway between two neighbours, but for a multiple of τ.
+        """
+        x, t = scores.gather(-1, rows.order), t.detach()
+        above = levels.detach().round().long().clamp(1, max(rows.n - 1, 1))
+        neighbours = [x.gather(-1, i.clamp(max=rows.n - 1)) for i in (above - 1, above)]
+        column = temperature.expand(scores.shape[:-1]).unsqueeze(-1).to(x.dtype)
+        slope = sum(self.density.pdf((t - v.detach()) / column.detach()) for v in neighbours)
+        flat = (slope < torch.finfo(x.dtype).tiny) & t.isfinite() & (levels < rows.available)
+        low, high = (torch.where(flat, v, 0.0) for v in neighbours)
+        middle = 0.5 * low + 0.5 * high
+        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0)
+        return _nought(middle) + beside * _nought(column)
+
+
+def _all_ranks(rows: SortedRows, ranks: Tensor, descending: bool) -> Tensor:
+    """Ranks of the finite scores, completed: equals share, and the absent ones go last."""
+    if rows.finite is None or rows.present is None:
+        return rows.n + 1 - ranks if descending else ranks
+    place, finite, present = rows.places(), rows.finite, rows.present
+    ranks = torch.where(place < finite, ranks, ((finite + present + 1) / 2).to(ranks.dtype))
+    ranks = present + 1 - ranks if descending else ranks
+    last = ((present + 1 + rows.n) / 2).to(ranks.dtype)
+    return torch.where(place < present, ranks, last)
+
+
+def _with_certain(rows: SortedRows, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
+    """The rows of infinite scores, which are certain, and of the absent ones, which go last."""
+    first, last = (v.unsqueeze(-2) for v in rows.ranges(descending))
+    place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
+    hard = ((place >= first) & (place < last)) / (last - first)
+    p = torch.where(scores.isfinite().unsqueeze(-2), p, hard.to(p.dtype))
+    return p if rows.spoiled is None else torch.where(rows.spoiled.unsqueeze(-1), math.nan, p)
+
+
+def _ascending(t: Tensor) -> Tensor:
+    """t, which ascends but for roundings, without those."""
+    return t + (t.detach().cummax(-1).values - t.detach()).nan_to_num(0.0)
+
+
+def _nought(value: Tensor) -> Tensor:
+    """0 with the derivatives of `value`."""
+    return value - value.detach()
+
+
+_LAPSUM = "LapSum (Struski et al. 2025)"
+register(FSumMethod(BUILT_IN["laplace"], "once, kink in f at ties", _LAPSUM, _FAST))
+register(FSumMethod(BUILT_IN["logistic"], "smooth", f"{_LAPSUM}, section 3"))
+register(FSumMethod(BUILT_IN["normal"], "smooth", f"{_LAPSUM}, section 3"))
+register(FSumMethod(BUILT_IN["cauchy"], "smooth", f"{_LAPSUM}, section 3"))
+register(FSumMethod(BUILT_IN["uniform"], "piecewise linear", f"{_LAPSUM}, section 3", _FAST))

@@ -1,0 +1,69 @@
+"""What a score has between two thresholds: F(above) - F(below), never as a difference of two ones.
+
+A threshold t = centre + rest may be infinite. Tails F(-|u|) are exact on both sides, so the
+difference is taken of tails where both thresholds lie on the same side of the score.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from softorder.densities import Density
+
+
+class Edge(NamedTuple):
+    """A threshold t as seen from a score x: |u| = |t - x|/τ, and on which side it lies."""
+
+    distance: Tensor  # 0 where it is infinite
+    finite: Tensor
+    right: Tensor  # t > x
+
+    def rows(self, chosen: slice) -> Edge:
+        """Some of the thresholds, when they are on the last but one axis."""
+        return Edge(*(value[..., chosen, :] for value in self))
+
+    def tail(self, density: Density) -> Tensor:
+        return torch.where(self.finite, density.tail(self.distance), 0.0)
+
+    def log_tail(self, density: Density) -> Tensor:
+        return torch.where(self.finite, density.log_tail(self.distance), -math.inf)
+
+
+def edge(centre: Tensor, rest: Tensor, scores: Tensor, scale: Tensor) -> Edge:
+    """Broadcasts thresholds against scores."""
+    finite = centre.isfinite() & scores.isfinite()
+    u = torch.where(finite, (centre - scores) + rest, 0.0) * scale
+    right = torch.where(finite, u > 0, centre > 0)
+    return Edge(torch.where(right, u, -u), finite, right)
+
+
+def share(density: Density, below: Edge, above: Edge) -> Tensor:
+    """F(above) - F(below), in [0, 1]."""
+    low, high = below.tail(density), above.tail(density)
+    astride = 1 - (low + high)
+    aside = torch.where(below.right, low - high, high - low)
+    return torch.where(above.right & ~below.right, astride, aside).clamp(min=0)
+
+
+def log_share(density: Density, below: Edge, above: Edge) -> Tensor:
+    """Its logarithm, exact however far away the score is."""
+    low, high = below.log_tail(density), above.log_tail(density)
+    near, far = torch.where(below.right, low, high), torch.where(below.right, high, low)
+    aside = _log_difference(near, far)
+    straddles = above.right & ~below.right
+    # The discarded branch must not see tails that add up to more than 1.
+    both = torch.where(straddles, torch.exp(low) + torch.exp(high), 0.0)
+    return torch.where(straddles, torch.log1p(-both), aside)
+
+
+def _log_difference(near: Tensor, far: Tensor) -> Tensor:
+    """log(e^near - e^far) for near >= far, either of them perhaps -inf."""
+    some, all_of_it = near > -math.inf, far == -math.inf
+    drop = torch.where(some & ~all_of_it, near - far, 1.0)
+    drop = drop.clamp(min=torch.finfo(near.dtype).eps)  # thresholds that rounding made one
+    rest = torch.where(drop < 1, torch.log(-torch.expm1(-drop)), torch.log1p(-torch.exp(-drop)))
+    return torch.where(some & ~all_of_it, near + rest, near)

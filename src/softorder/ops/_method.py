@@ -1,0 +1,26 @@
+"""From what the user wrote as `method` to the method that computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from softorder import _check
+from softorder.densities import UserDensity
+from softorder.methods import FSumMethod, Method, ThresholdMethod, find
+
+
+def method_of(operator: str, method: object) -> Method:
+    """The method of that name, or that of a density which the user brings along."""
+    if isinstance(method, str):
+        return find(operator, method)
+    _check.law(method)
+    family = ThresholdMethod if operator in ThresholdMethod.operators else FSumMethod
+    return family(UserDensity(method))
+
+
+def computation(operator: str, method: object) -> Callable[..., Tensor]:
+    """What that method does for the operator, on clean rows."""
+    compute: Callable[..., Tensor] = getattr(method_of(operator, method), operator)
+    return compute

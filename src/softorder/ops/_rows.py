@@ -1,0 +1,40 @@
+"""What rank, sort, permutation and quantile do with their arguments, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from softorder import _axis, _check
+
+
+def check(
+    scores: Tensor, temperature: float | Tensor, dim: int, descending: bool, mask: Tensor | None
+) -> None:
+    """The arguments that they share."""
+    _check.scores(scores, dim)
+    _check.temperature(temperature, scores, dim)
+    _check.flag("descending", descending)
+    _check.mask(mask, scores)
+
+
+def rows(scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+    """Scores on the last axis; what takes no part is at -inf, in both directions."""
+    return _axis.rows(scores, dim, largest=True, mask=mask)
+
+
+def along(
+    compute: Callable[..., Tensor],
+    scores: Tensor,
+    temperature: float | Tensor,
+    dim: int,
+    descending: bool,
+    mask: Tensor | None,
+) -> Tensor:
+    """A result for every score, at the score's place."""
+    x = rows(scores, dim, mask)
+    if x.shape[-1] == 0:
+        return scores.clone()
+    result = compute(x, _axis.per_row(temperature), descending)
+    return _axis.back(result, scores, dim)

@@ -1,0 +1,206 @@
+"""The fused kernels against direct sums, and against the plain path where rows are long."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import softorder as so
+from softorder.densities import BUILT_IN
+from softorder.kernels import fsum_fused, native
+from tests import bank
+from tests.oracles.densities import DENSITIES
+from tests.runtime.processes import run
+
+_DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+_FAMILIES = pytest.mark.parametrize("family", bank.FAMILIES)
+_TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}
+_N = 90
+
+
+def _tau(value):
+    return torch.tensor(value, dtype=torch.float64)
+
+
+def _problem(family, dtype):
+    scores = torch.from_numpy(bank.row(family, _N)).to(dtype)
+    upstream = torch.linspace(-1, 2, _N, dtype=torch.float64).sin().to(dtype)
+    return scores, upstream
+
+
+def _tails(x, t, temperature):
+    """e^-|u|/2, and whether u >= 0, for u = (t_j - x_i)/τ; targets in front."""
+    u = (np.asarray(t, np.float64)[:, None] - np.asarray(x, np.float64)) / temperature
+    return 0.5 * np.exp(-np.abs(u)), u >= 0
+
+
+@_DTYPES
+@_FAMILIES
+def test_ranks(family, dtype):
+    x, v = _problem(family, dtype)
+    for temperature, descending in itertools.product(bank.TEMPERATURES, (False, True)):
+        found = fsum_fused.rank(x, _tau(temperature), descending)
+        tails, above = _tails(x, x, temperature)
+        ranks = 0.5 + np.where(above, 1 - tails, tails).sum(1)
+        expected = _N + 1 - ranks if descending else ranks
+        np.testing.assert_allclose(found.ranks.double(), expected, rtol=_TOLERANCE[dtype])
+        gradient = fsum_fused.rank_vjp(v, found, _tau(temperature), descending).double().numpy()
+        g = v.double().numpy()
+        terms = (g[:, None] - g) * tails / temperature * (-1 if descending else 1)
+        allowed = _TOLERANCE[dtype] * np.abs(terms).sum(1) + torch.finfo(dtype).tiny
+        assert (np.abs(gradient - terms.sum(1)) <= allowed).all()
+
+
+@_DTYPES
+@_FAMILIES
+def test_sorted(family, dtype):
+    x, v = _problem(family, dtype)
+    for temperature in bank.TEMPERATURES:
+        found = fsum_fused.sort(x, _tau(temperature), False)
+        assert (found.t.diff() >= 0).all()
+        values, upper = found.values.double().numpy(), np.signbit(found.rest.numpy())
+        centre = values[found.segment.numpy() - ~upper]
+        u = ((centre[:, None] - values) + found.rest.double().numpy()[:, None]) / temperature
+        tails = 0.5 * np.exp(-np.abs(u))
+        total = np.where(u >= 0, 1 - tails, tails).sum(1)
+        levels = np.arange(_N) + 0.5
+        np.testing.assert_allclose(total, levels, rtol=_TOLERANCE[dtype] / 10)
+        np.testing.assert_allclose(found.slope, tails.sum(1), rtol=_TOLERANCE[dtype])
+        np.testing.assert_allclose(
+            found.t.double(),
+            centre + found.rest.double().numpy(),
+            rtol=torch.finfo(dtype).eps,
+            atol=torch.finfo(dtype).eps * temperature,
+        )
+        gradient = torch.empty(_N, dtype=torch.float64)
+        terms = v.double().numpy()[:, None] * tails / tails.sum(1, keepdims=True)
+        gradient[found.order.long()] = torch.from_numpy(terms.sum(0))
+        vjp = fsum_fused.sort_vjp(v, found, _tau(temperature), False).double()
+        scale = np.abs(terms).sum(0).max()
+        assert (vjp - gradient).abs().max() <= _TOLERANCE[dtype] * scale
+
+
+@_DTYPES
+def test_descending_mirrors(dtype):
+    x, v = _problem("normal", dtype)
+    up = fsum_fused.sort(x, _tau(0.3), False)
+    down = fsum_fused.sort(x, _tau(0.3), True)
+    assert torch.equal(down.t, up.t.flip(-1))
+    mirrored = fsum_fused.sort_vjp(v.flip(-1), down, _tau(0.3), True)
+    assert torch.equal(mirrored, fsum_fused.sort_vjp(v, up, _tau(0.3), False))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@_DTYPES
+def test_infinities_and_nan(dtype, descending):
+    inf, nan = math.inf, math.nan
+    rows = [
+        [1, inf, -inf, 2, inf, -inf, 0.5],
+        [1, 2, nan, 3, 4, inf, -inf],
+        [-inf] * 7,
+        [inf] * 7,
+        [nan] * 7,
+        [3, 1, 2, 5, 4, 7, 6],
+    ]
+    answers = []
+    for kind in native.KINDS:
+        x = torch.tensor(rows, dtype=dtype, requires_grad=True)
+        with native.use(kind):
+            for operator in (so.soft_rank, so.soft_sort):
+                y = operator(x, temperature=0.3, descending=descending)
+                upstream = torch.linspace(1, 2, 7, dtype=dtype).expand(y.shape)
+                (gradient,) = torch.autograd.grad(y, x, upstream)
+                answers.append((y.detach(), gradient[[0, 2, 3, 5]]))
+    for native_one, torch_one in zip(answers[:2], answers[2:], strict=True):
+        torch.testing.assert_close(native_one, torch_one, equal_nan=True)
+
+
+@_DTYPES
+@pytest.mark.parametrize(("descending", "k"), [(False, _N), (True, _N), (True, 4), (False, 7)])
+@pytest.mark.parametrize("density", BUILT_IN)
+def test_permutations(density, descending, k, dtype):
+    law = BUILT_IN[density]
+    for family, temperature in itertools.product(("normal", "ties", "cauchy"), (1e-3, 0.3, 1e3)):
+        x, _ = _problem(family, dtype)
+        tau = _tau(temperature)
+        found = fsum_fused.permutation(x, tau, descending, density=law, k=k)
+        t, rest = found.centre.numpy(), found.rest.numpy()
+        u = ((t[:, None] - x.double().numpy()) + rest[:, None]) / temperature
+        tails = DENSITIES[density].tail(np.abs(u))
+        expected = np.diff(np.where(u < 0, tails, 1 - tails), axis=0)
+        expected = expected[::-1] if descending else expected
+        tolerance = 1e-12 if dtype == torch.float64 else 1e-7
+        np.testing.assert_allclose(found.p.double(), expected, rtol=1e-6, atol=tolerance)
+        assert (found.p >= 0).all()
+        np.testing.assert_allclose(found.p.double().sum(-1), 1, atol=10 * tolerance)
+        v = torch.randn(k, _N, generator=torch.manual_seed(0), dtype=torch.float64)
+        pdf = np.where(np.isfinite(u), DENSITIES[density].pdf(np.abs(u)), 0.0) / temperature
+        rows = v.flip(0).numpy() if descending else v.numpy()
+        weight = np.zeros_like(u)
+        weight[1:] += rows
+        weight[:-1] -= rows
+        slope = pdf.sum(1, keepdims=True)
+        mean = (weight * pdf).sum(1, keepdims=True) / np.where(slope > 0, slope, 1)
+        terms = pdf * (mean - weight)
+        vjp = fsum_fused.permutation_vjp(v.to(dtype), found, tau, descending, density=law)
+        scale = np.abs(terms).sum(0)
+        allowed = _TOLERANCE[dtype] * scale + torch.finfo(dtype).eps * scale.max()
+        allowed += torch.finfo(dtype).tiny
+        assert (np.abs(vjp.double().numpy() - terms.sum(0)) <= allowed).all()
+
+
+_LONG = """
+import torch
+import softorder as so
+from softorder.kernels import native
+torch.set_num_threads({threads})
+for n, dtype in ((30, torch.float64), (50_000, torch.float64), (50_000, torch.float32)):
+    torch.manual_seed(n)
+    x, v = torch.randn(2, n, dtype=dtype, requires_grad=True), torch.randn(2, n, dtype=dtype)
+    for operator in (so.soft_rank, so.soft_sort):
+        for temperature in (1e-5, 1e-2, 10.0):
+            answers = []
+            for kind in native.KINDS:
+                with native.use(kind):
+                    y = operator(x, temperature=temperature)
+                    answers.append((y.detach(), torch.autograd.grad(y, x, v)[0]))
+            (y, g), (z, h) = answers
+            close = 1e-9 if dtype == torch.float64 else 1e-4
+            assert (y - z).abs().max() <= close * z.abs().max()
+            assert (g - h).abs().max() <= close * max(h.abs().max(), 1e-3)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
+def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
+    run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_hardly_anything(n):
+    x = torch.ones(3, n)
+    ranks, sorted_ = fsum_fused.rank(x, _tau(1.0), False), fsum_fused.sort(x, _tau(1.0), False)
+    assert torch.equal(ranks.ranks, x)
+    assert torch.equal(sorted_.t, x)
+    assert not fsum_fused.rank_vjp(x, ranks, _tau(1.0), False).any()
+    assert torch.equal(fsum_fused.sort_vjp(x, sorted_, _tau(1.0), False), x)
+
+
+def test_eager_calls_run_fused():
+    x = torch.randn(4, 9, requires_grad=True)
+    calls = {
+        so.soft_rank: ("soft_rank_forward", "soft_rank_backward"),
+        so.soft_sort: ("soft_sort_forward", "soft_sort_backward"),
+        so.soft_permutation: ("permutation_forward", "permutation_backward"),
+    }
+    for operator, names in calls.items():
+        before = [native.calls[name] for name in names]
+        with native.use("native"):
+            operator(x).square().sum().backward()
+        assert [native.calls[name] for name in names] == [b + 1 for b in before]
+        with native.use("torch"):
+            operator(x).square().sum().backward()
+        assert [native.calls[name] for name in names] == [b + 1 for b in before]
