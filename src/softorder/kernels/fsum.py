@@ -36,7 +36,7 @@ from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import fsum_torch, native, native_fsum
 from softorder.kernels._operators import define, define_vmap
 from softorder.kernels.fsum_problem import Problem, Split
-from softorder.kernels.threshold import _density, number_of
+from softorder.kernels.threshold import density_of, number_of
 
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
 
@@ -157,7 +157,7 @@ def _fsum(
         source_count,
         target_count,
     )
-    total = fsum_torch.fsum(problem, _density(density), derivative, moment)
+    total = fsum_torch.fsum(problem, density_of(density), derivative, moment)
     return total.to(sources.dtype)
 
 
@@ -197,7 +197,7 @@ def _native(density: int) -> bool:
 def _invert(
     sources: Tensor, levels: Tensor, temperature: Tensor, count: Tensor | None, density: int
 ) -> tuple[Tensor, Tensor]:
-    return fsum_torch.invert(sources, levels, temperature, count, _density(density))
+    return fsum_torch.invert(sources, levels, temperature, count, density_of(density))
 
 
 def _invert_cpu(
