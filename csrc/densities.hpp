@@ -4,11 +4,12 @@
 //   values(..)  tail = F(-a), pdf = f(a), drop = -f'(a); for steps of order 5 also third = f''/f and
 //               fourth = f'''/f'
 //   kMiddle     where F is 1/2
+//   kSplitPdf   whether the rates f/F of the two tails can be very different
 //   kOrder      the order of the steps near the root
 //   kShiftable  whether p at one b follows from p at another: see shift_topk
 //   kShort      a step of that order so short (in τ) leaves an error that does not matter
 //   kTail       the shape of F far below the middle
-//   kReach      further than this from a kink or from the middle, F is e^-a - e^-2a + e^-3a
+//   kReach      further than this from a kink or from the middle, F is e^-a - e^-2a
 //               (Tail::exponential), 0 (Tail::gaussian) or linear (Tail::none), to working precision
 //   quantile(q) F^-1, for guesses and brackets; log_tail, log_slope: log F(-a) and minus its slope
 #pragma once
@@ -35,6 +36,7 @@ template <class T> struct Laplace {
   static constexpr Tail kTail = Tail::exponential;
   static constexpr bool kExponential = true;  // tail = pdf = drop
   static constexpr bool kShiftable = false;
+  static constexpr bool kSplitPdf = false;
   static constexpr int kOrder = 2;
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kReach = 0;
@@ -53,9 +55,10 @@ template <class T> struct Logistic {
   static constexpr Tail kTail = Tail::exponential;
   static constexpr bool kExponential = false;
   static constexpr bool kShiftable = true;
+  static constexpr bool kSplitPdf = false;
   static constexpr int kOrder = 5;
   static constexpr double kShort = is_single<T> ? 0.17 : 2.2e-3;
-  static constexpr double kReach = is_single<T> ? 4.7 : 10;
+  static constexpr double kReach = is_single<T> ? 7 : 15;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> e = exp2_minus<T>(z, scale);
     const Pack<T> tail = e * inverse<T>(T(1) + e);
@@ -74,6 +77,7 @@ template <class T> struct Normal {
   static constexpr Tail kTail = Tail::gaussian;
   static constexpr bool kExponential = false;
   static constexpr bool kShiftable = false;
+  static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 5;
   static constexpr double kShort = is_single<T> ? 0.13 : 1.7e-3;
   static constexpr double kReach = is_single<T> ? 6.5 : 9.5;
@@ -124,6 +128,7 @@ template <class T> struct Cauchy {
   static constexpr Tail kTail = Tail::hyperbola;
   static constexpr bool kExponential = false;
   static constexpr bool kShiftable = false;
+  static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 5;
   static constexpr double kShort = is_single<T> ? 0.09 : 1.2e-3;
   static constexpr double kReach = 4;
@@ -153,6 +158,7 @@ template <class T> struct Uniform {
   static constexpr Tail kTail = Tail::none;
   static constexpr bool kExponential = false;
   static constexpr bool kShiftable = false;
+  static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 2;
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kReach = 0;

@@ -54,16 +54,15 @@ struct Sums {
   double pdf() const { return lower_pdf + upper_pdf; }
 };
 
-// The sums of far scores, and how they change when b moves. Exponential tails are kept as Σ e^-a,
-// Σ e^-2a and Σ e^-3a, of which Laplace needs the first only: F(-a) = e^-a - e^-2a + e^-3a - ...
+// The sums of far scores, and how they change when b moves. Exponential tails are kept as Σ e^-a and
+// Σ e^-2a, of which Laplace needs the first only: F(-a) = e^-a - e^-2a + ...
 struct Far {
   Sums sums;
-  double lower_square = 0, upper_square = 0, lower_cube = 0, upper_cube = 0;
+  double lower_square = 0, upper_square = 0;
 
   Far& operator+=(const Far& o) {
     sums += o.sums;
     lower_square += o.lower_square, upper_square += o.upper_square;
-    lower_cube += o.lower_cube, upper_cube += o.upper_cube;
     return *this;
   }
 
@@ -73,8 +72,8 @@ struct Far {
     Sums& s = far.sums;
     if (F::kTail == Tail::exponential) {
       const double fall = std::exp(-d), rise = 1 / fall;
-      s.lower *= fall, far.lower_square *= fall * fall, far.lower_cube *= fall * fall * fall;
-      s.upper *= rise, far.upper_square *= rise * rise, far.upper_cube *= rise * rise * rise;
+      s.lower *= fall, far.lower_square *= fall * fall;
+      s.upper *= rise, far.upper_square *= rise * rise;
       return far;
     }
     // linear for uniform, nothing for normal, a Taylor polynomial for Cauchy
@@ -89,10 +88,10 @@ struct Far {
   template <class F> Sums total() const {
     if (F::kTail != Tail::exponential) return sums;
     Sums total{sums.above};
-    total.lower = sums.lower - lower_square + lower_cube;
-    total.upper = sums.upper - upper_square + upper_cube;
-    total.lower_pdf = sums.lower - 2 * lower_square + 3 * lower_cube;
-    total.upper_pdf = sums.upper - 2 * upper_square + 3 * upper_cube;
+    total.lower = sums.lower - lower_square;
+    total.upper = sums.upper - upper_square;
+    total.lower_pdf = sums.lower - 2 * lower_square;
+    total.upper_pdf = sums.upper - 2 * upper_square;
     total.curve = total.lower_pdf - total.upper_pdf;
     return total;
   }
@@ -155,7 +154,8 @@ template <class F, class T> struct LaneSums {
     lower += kept(is_lower, at.tail), upper += left(not_upper, at.tail);
     not_above += not_upper;  // a mask is 0 or -1
     if constexpr (F::kExponential) return at.tail;
-    lower_pdf += kept(is_lower, at.pdf), upper_pdf += left(not_upper, at.pdf);
+    if constexpr (F::kSplitPdf) lower_pdf += kept(is_lower, at.pdf), upper_pdf += left(not_upper, at.pdf);
+    else lower_pdf += at.pdf;  // of both sides: nobody asks an unsplit density for a part of them
     const Pack<T> slope = is_lower ? at.drop : left(not_upper, -at.drop);
     curve += slope;
     if constexpr (F::kOrder == 5) {
@@ -170,7 +170,8 @@ template <class F, class T> struct LaneSums {
     const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
     const Pack<T> tail = weight * at.tail, pdf = weight * at.pdf, slope = weight * (below ? at.drop : -at.drop);
     lower += kept(below, tail), upper += left(below, tail);
-    lower_pdf += kept(below, pdf), upper_pdf += left(below, pdf);
+    if constexpr (F::kSplitPdf) lower_pdf += kept(below, pdf), upper_pdf += left(below, pdf);
+    else lower_pdf += pdf;
     curve += slope, third += at.third * pdf, fourth += at.fourth * slope;
   }
 
@@ -178,10 +179,8 @@ template <class F, class T> struct LaneSums {
   void add_far(Pack<T> z, T scale, Mask<T> is_lower, Mask<T> not_upper) {
     if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
       const Pack<T> e = exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale), square = e * e;
-      const Pack<T> cube = square * e;
       lower += kept(is_lower, e), upper += left(not_upper, e);
       lower_pdf += kept(is_lower, square), upper_pdf += left(not_upper, square);
-      third += kept(is_lower, cube), fourth += left(not_upper, cube);
       not_above += not_upper;
     } else if constexpr (F::kTail == Tail::gaussian) {
       not_above += not_upper;
@@ -193,7 +192,8 @@ template <class F, class T> struct LaneSums {
   Sums total(std::size_t n) const {
     Sums sums = tails(n);
     if constexpr (F::kExponential) return sums;
-    sums.lower_pdf = sum_lanes(lower_pdf), sums.upper_pdf = sum_lanes(upper_pdf);
+    if constexpr (F::kSplitPdf) sums.lower_pdf = sum_lanes(lower_pdf), sums.upper_pdf = sum_lanes(upper_pdf);
+    else share_pdf(sums, sum_lanes(lower_pdf));
     sums.curve = F::kTail == Tail::none ? 0 : sum_lanes(curve);
     if constexpr (F::kOrder == 5) sums.third = sum_lanes(third), sums.fourth = sum_lanes(fourth);
     return sums;
@@ -202,13 +202,18 @@ template <class F, class T> struct LaneSums {
   Far far_total(std::size_t n) const {
     if constexpr (F::kTail == Tail::gaussian) return {{count_above(n)}};
     if constexpr (F::kTail != Tail::exponential || F::kExponential) return {total(n)};
-    return {tails(n), sum_lanes(lower_pdf), sum_lanes(upper_pdf), sum_lanes(third), sum_lanes(fourth)};
+    return {tails(n), sum_lanes(lower_pdf), sum_lanes(upper_pdf)};
   }
 
  private:
   double count_above(std::size_t n) const {
     const std::size_t padding = (kLanes<T> - n % kLanes<T>) % kLanes<T>;  // lanes of -inf, all below
     return double(n + padding) + sum_lanes(not_above);
+  }
+
+  static void share_pdf(Sums& sums, double pdf) {
+    const double tails = sums.lower + sums.upper, rate = tails > 0 ? pdf / tails : 0;
+    sums.lower_pdf = rate * sums.lower, sums.upper_pdf = rate * sums.upper;
   }
 
   // With the derivatives of an exponential.

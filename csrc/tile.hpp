@@ -207,12 +207,13 @@ template <class F, class T> class Tile {
 
   // ---- the iteration
   struct PackSums {
-    Pack<T> lower{}, upper{}, pdf{}, curve{}, third{}, fourth{};
+    Pack<T> lower{}, upper{}, pdf{}, lower_pdf{}, curve{}, third{}, fourth{};
     Mask<T> not_above{};
 
     PackSums& operator+=(const PackSums& o) {
       lower += o.lower, upper += o.upper, not_above += o.not_above;
       if constexpr (!F::kExponential) pdf += o.pdf, curve += o.curve;
+      if constexpr (F::kTail == Tail::hyperbola) lower_pdf += o.lower_pdf;
       if constexpr (F::kOrder == 5) third += o.third, fourth += o.fourth;
       return *this;
     }
@@ -234,6 +235,7 @@ template <class F, class T> class Tile {
         if constexpr (!F::kExponential) {
           const Pack<T> slope = below ? values.drop : -values.drop;
           part.pdf += values.pdf, part.curve += slope;
+          if constexpr (F::kTail == Tail::hyperbola) part.lower_pdf += below ? values.pdf : none;
           if constexpr (F::kOrder == 5) part.third += values.pdf * values.third, part.fourth += slope * values.fourth;
         }
       }
@@ -243,6 +245,15 @@ template <class F, class T> class Tile {
       total.pdf = total.lower + total.upper, total.curve = total.lower - total.upper;
     }
     return total;
+  }
+
+  // As in step.hpp: the tails as hyperbolas.
+  static Pack<T> far_step(const PackSums& s, Pack<T> residual) {
+    const Pack<T> lower_rate = s.lower_pdf / s.lower, upper_rate = (s.pdf - s.lower_pdf) / s.upper;
+    const Pack<T> extra = residual - (s.lower - s.upper), product = lower_rate * upper_rate;
+    const Pack<T> slope = s.lower * upper_rate + s.upper * lower_rate + extra * (upper_rate - lower_rate);
+    const Pack<T> square = slope * slope + T(4) * extra * product * residual;
+    return T(2) * residual / (slope + root(square > T(0) ? square : Pack<T>{}));
   }
 
   // In units of τ: Halley's step, or the root of the Taylor polynomial of degree 4 near it.
@@ -257,7 +268,12 @@ template <class F, class T> class Tile {
       const Pack<T> slope = d * (T(2) * second + d * (T(4) * d * fourth - T(3) * third)) - s.pdf;
       d -= value / slope;
     }
-    return (absolute<T>(halley) < T(0.5)) & (absolute<T>(d - halley) < T(0.2)) ? d : halley;
+    const Mask<T> short_one = (absolute<T>(halley) < T(0.5)) & (absolute<T>(d - halley) < T(0.2));
+    if constexpr (F::kTail == Tail::hyperbola) {
+      const Pack<T> far = far_step(s, residual);
+      return short_one ? d : far == far ? far : halley;
+    }
+    return short_one ? d : halley;
   }
 
   int iterate() {
