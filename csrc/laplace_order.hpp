@@ -76,16 +76,17 @@ template <class T> class LaplaceOrder {
     const std::vector<Carry> carry = carries([&](Block block) {
       return sums_at_ends(block, [](std::size_t) { return 1.0; });
     });
-    each_block([&](Block block, double* a, double* left, double* right) {
+    each_block([&](Block block, double* a, double* left, double* right, double* ends) {
       const Carry& start = carry[block.number];
       decays_of(block, a);
+      ends_of(block, ends);
       scan(block, a, start, left + 1, right, [](std::size_t) { return 1.0; });
       left[0] = start.left;
       right[block.size()] = 0;  // beyond the last source
       const std::size_t first = block.number == 0 ? 0 : first_level(carry, block.number);
       const std::size_t last = block.end == m_ ? m_ : first_level(carry, block.number + 1);
       find_segments(block, left + 1, right, first, last, out.segment);
-      solve(block, a, left, right, first, last, out);
+      solve(block, a, left, right, ends, first, last, out);
       ascend(out.t, first, last);
     });
   }
@@ -122,13 +123,19 @@ template <class T> class LaplaceOrder {
   double x(std::size_t i) const { return double(x_[i]); }
   double decay(double distance) const { return std::exp(-distance / tau_); }
 
-  // Calls work(block, a, left, right), with buffers that hold a block and two more.
+  // Calls work(block, ...) with buffers, as many as it takes, that hold a block and two more each.
   template <class Work> void each_block(Work work) const {
     team_.split_evenly(blocks(), [&](std::size_t begin, std::size_t end) {
       const std::size_t room = std::min(m_, kBlock) + 2 + kLanes<double>;
-      Scratch<double> buffers(3 * room);
+      Scratch<double> buffers(4 * room);
       double* const a = buffers.get();
-      for (; begin < end; ++begin) work(block(begin), a, a + room, a + 2 * room);
+      for (; begin < end; ++begin) {
+        if constexpr (std::is_invocable_v<Work, Block, double*, double*, double*>) {
+          work(block(begin), a, a + room, a + 2 * room);
+        } else {
+          work(block(begin), a, a + room, a + 2 * room, a + 3 * room);
+        }
+      }
     });
   }
 
@@ -187,6 +194,13 @@ template <class T> class LaplaceOrder {
     if (inner <= block.size()) a[inner] = 0;
   }
 
+  // The ends of the gap below the block's source i are ends[i] and ends[i + 1].
+  void ends_of(Block block, double* ends) const {
+    ends[0] = block.begin == 0 ? -std::numeric_limits<double>::infinity() : x(block.begin - 1);
+    for (std::size_t i = 0; i < block.size(); ++i) ends[i + 1] = x(block.begin + i);
+    ends[block.size() + 1] = std::numeric_limits<double>::infinity();
+  }
+
   template <class Weight>
   void scan(Block block, const double* a, Carry carry, double* left, double* right, Weight weight) const {
     const std::size_t n = block.size();
@@ -242,19 +256,22 @@ template <class T> class LaplaceOrder {
   // In the gap below source s the sum is s - L e^-d/2 + R e^-d'/2: with excess = level - s,
   // L e^-d = both - excess and R e^-d' = both + excess, where both² = excess² + L R e^-gap, and the
   // slope of the sum is both. left[i] is L of the gap below the block's source i, right[i] is R.
-  void solve(Block block, const double* a, const double* left, const double* right, std::size_t first,
-             std::size_t last, const Roots& out) const {
+  void solve(Block block, const double* a, const double* left, const double* right, const double* ends,
+             std::size_t first, std::size_t last, const Roots& out) const {
     constexpr std::size_t kPiece = 256;
     T ratio[kPiece + kLanes<T>], product[kPiece], excess[kPiece];
     for (; first < last; first += kPiece) {
       const std::size_t count = std::min(kPiece, last - first);
+      const std::int32_t* const segment = out.segment + first;
+      const std::int32_t begin = std::int32_t(block.begin), level = std::int32_t(first);
+#pragma omp simd
       for (std::size_t k = 0; k < count; ++k) {
-        const std::size_t s = std::size_t(out.segment[first + k]), i = s - block.begin;
-        excess[k] = T(double(first + k) + 0.5 - double(s));
+        const std::int32_t i = segment[k] - begin, above = level + std::int32_t(k) - segment[k];
+        excess[k] = T(double(above) + 0.5);
         product[k] = T(left[i] * right[i] * a[i]);
-        ratio[k] = T(first + k >= s ? right[i] : left[i]);
+        ratio[k] = T(above >= 0 ? right[i] : left[i]);
       }
-      T* const slope = out.slope + first;
+      T *const slope = out.slope + first, *const rest = out.rest + first, *const t = out.t + first;
 #pragma omp simd
       for (std::size_t k = 0; k < count; ++k) {
         const T both = std::sqrt(excess[k] * excess[k] + product[k]);
@@ -263,14 +280,14 @@ template <class T> class LaplaceOrder {
       }
       for (std::size_t k = count; k % kLanes<T>; ++k) ratio[k] = 1;
       for (std::size_t k = 0; k < count; k += kLanes<T>) store(ratio + k, log<T>(load(ratio + k)));
+#pragma omp simd
       for (std::size_t k = 0; k < count; ++k) {
-        const std::size_t s = std::size_t(out.segment[first + k]);
-        const bool from_above = first + k >= s;
-        const double low = s == 0 ? -std::numeric_limits<double>::infinity() : x(s - 1);
-        const double high = s == m_ ? std::numeric_limits<double>::infinity() : x(s);
-        const double distance = std::clamp(tau_ * double(ratio[k]), 0.0, high - low);
-        out.rest[first + k] = T(from_above ? -distance : distance);
-        out.t[first + k] = T(from_above ? high - distance : low + distance);
+        const double low = ends[segment[k] - begin], high = ends[segment[k] - begin + 1];
+        const double wanted = tau_ * double(ratio[k]), width = high - low;
+        const double positive = wanted > 0 ? wanted : 0.0, distance = positive < width ? positive : width;
+        const bool from_above = level + std::int32_t(k) >= segment[k];
+        rest[k] = T(from_above ? -distance : distance);
+        t[k] = T(from_above ? high - distance : low + distance);
       }
     }
   }
