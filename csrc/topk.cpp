@@ -10,21 +10,6 @@
 namespace softorder::SOFTORDER_LEVEL {
 namespace {
 
-// Below this many elements a second thread costs more than it saves.
-constexpr std::size_t kGrain = 16384;
-
-int useful_threads(std::size_t elements, int threads) {
-  const std::size_t most = std::max<std::size_t>(1, elements / kGrain);
-  return static_cast<int>(std::min<std::size_t>({most, std::size_t(std::max(threads, 1)), Team::kMost}));
-}
-
-// Calls work(first_row, last_row, team_for_one_row).
-template <class Work> void share_rows(std::size_t rows, std::size_t n, int threads, Work work) {
-  const int useful = useful_threads(rows * n, threads);
-  if (rows < 2 * std::size_t(useful)) return work(0, rows, Team{useful_threads(n, useful)});
-  Team{useful}.split_evenly(rows, [&](std::size_t begin, std::size_t end) { work(begin, end, Team{1}); });
-}
-
 // A row's threshold; a `shift` that is not NaN says that p holds what Solver::solve left there.
 template <class T> struct Answer {
   Threshold<T> b;
@@ -89,7 +74,7 @@ void forward_tiles(const TopkForward& a, std::size_t begin, std::size_t end, Sol
 }
 
 template <class F, class T> void forward(const TopkForward& a) {
-  share_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     const std::unique_ptr<T[]> scratch(new T[Solver<F, T>::scratch_size(a.n)]);
     Solver<F, T> solver(scratch.get(), team);
     if (a.n > 0 && a.n <= Tile<F, T>::kMostScores && end - begin >= 4) {
@@ -162,7 +147,7 @@ void backward_row(const TopkBackward& a, std::size_t row, double temperature, Te
 }
 
 template <class F, class T> void backward(const TopkBackward& a) {
-  share_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     for (std::size_t row = begin; row < end; ++row) {
       backward_row<F, T>(a, row, a.temperature[row * a.temperature_stride], team);
     }
