@@ -206,6 +206,8 @@ template <class F, class T> class Tile {
   }
 
   // ---- the iteration
+  static constexpr bool kSplit = F::kTail == Tail::hyperbola || F::kTail == Tail::none;
+
   struct PackSums {
     Pack<T> lower{}, upper{}, pdf{}, lower_pdf{}, curve{}, third{}, fourth{};
     Mask<T> not_above{};
@@ -213,7 +215,7 @@ template <class F, class T> class Tile {
     PackSums& operator+=(const PackSums& o) {
       lower += o.lower, upper += o.upper, not_above += o.not_above;
       if constexpr (!F::kExponential) pdf += o.pdf, curve += o.curve;
-      if constexpr (F::kTail == Tail::hyperbola) lower_pdf += o.lower_pdf;
+      if constexpr (kSplit) lower_pdf += o.lower_pdf;
       if constexpr (F::kOrder == 5) third += o.third, fourth += o.fourth;
       return *this;
     }
@@ -235,7 +237,7 @@ template <class F, class T> class Tile {
         if constexpr (!F::kExponential) {
           const Pack<T> slope = below ? values.drop : -values.drop;
           part.pdf += values.pdf, part.curve += slope;
-          if constexpr (F::kTail == Tail::hyperbola) part.lower_pdf += below ? values.pdf : none;
+          if constexpr (kSplit) part.lower_pdf += below ? values.pdf : none;
           if constexpr (F::kOrder == 5) part.third += values.pdf * values.third, part.fourth += slope * values.fourth;
         }
       }
@@ -294,7 +296,7 @@ template <class F, class T> class Tile {
       const Pack<T> size = absolute<T>(step) * larger<T>(s.pdf, s.lower + s.upper);
       Mask<T> settled = inside & (size <= limit * (s.lower + s.upper));
       if constexpr (F::kTail == Tail::none) {
-        settled = absolute<T>(residual) <= T(8) * epsilon * (s.lower + s.pdf);
+        settled = absolute<T>(residual) <= T(8) * epsilon * (s.lower + (s.pdf - s.lower_pdf));
       }
       Pack<T> moved = inside ? next : T(0.5) * (low_ + high_);
       moved = settled & ~inside ? at_ : moved;

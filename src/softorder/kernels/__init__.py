@@ -3,6 +3,6 @@
 Of it, `laplace_sum` is public: a building block that is useful by itself.
 """
 
-from softorder.kernels.laplace_sum import laplace_sum
+from softorder.kernels.pair_sums import laplace_sum
 
 __all__ = ["laplace_sum"]
