@@ -54,9 +54,9 @@ template <class F> double step(const Sums& s, double k) {
 }
 
 // Whether a move (in units of τ) is lost in the rounding of p near 1, and the residual in that of Σ p.
-template <class T> bool unseen(double move, double residual, double k) {
+template <class T> bool unseen(const Sums& s, double k, double move) {
   constexpr double epsilon = std::numeric_limits<T>::epsilon();
-  return std::abs(move) <= epsilon && std::abs(residual) <= 4 * epsilon * k;
+  return s.lower == 0 && std::abs(move) <= epsilon && std::abs(s.residual(k)) <= 4 * epsilon * k;
 }
 
 // Whether the sums already agree with k to the last digits, or `move` (in units of τ) is so short
@@ -65,7 +65,7 @@ template <class F, class T> bool settled(const Sums& s, double k, double move, s
   if constexpr (F::kTail == Tail::none) {
     const double rounding = (16 + 0.5 * std::sqrt(double(n))) * std::numeric_limits<T>::epsilon();
     const double residual = std::abs(s.residual(k));
-    return unseen<T>(move, residual, k) || residual <= std::min(1e-6, rounding) * (s.lower + s.upper_pdf);
+    return unseen<T>(s, k, move) || residual <= std::min(1e-6, rounding) * (s.lower + s.upper_pdf);
   }
   const double rate = s.pdf() / (s.lower + s.upper);  // far from 1 in the tails of Cauchy and normal
   if constexpr (F::kTail != Tail::hyperbola) return std::abs(move) * std::max(1.0, rate) <= F::kShort;
@@ -78,9 +78,9 @@ template <class F, class T> bool settled(const Sums& s, double k, double move, s
 
 // Exactly k scores above b, none of them near, and tails too small to be told from 0: any b in the
 // gap fits the sum.
-template <class F> bool in_gap(const Sums& s, double k) {
+template <class F, class T> bool in_gap(const Sums& s, double k) {
   // for a uniform density: nobody is in the linear part, or only by a rounding error
-  if (F::kTail == Tail::none) return s.above == k && s.lower + s.upper < 1e-15;
+  if (F::kTail == Tail::none) return s.above == k && s.lower + s.upper < (is_single<T> ? 1e-12 : 1e-15);
   return s.above == k && (s.lower_pdf == 0 || s.upper_pdf == 0) && s.lower + s.upper < 0.25;
 }
 

@@ -201,7 +201,7 @@ template <class F, class T> class Solver {
       if (!classified_ && (residual != residual || (turn == 3 && n_ > kSample))) classify();
       if (residual != residual) return false;
       around.update(0, residual);
-      if (in_gap<F>(sums, k_)) return balance_gap();
+      if (in_gap<F, T>(sums, k_)) return balance_gap();
       double move = step<F>(sums, k_) * temperature_;
       if (F::kTail == Tail::hyperbola && near == 0) move = heavy_move(sums, move);
       if (settled<F, T>(sums, k_, move / temperature_, n_)) {
@@ -237,7 +237,7 @@ template <class F, class T> class Solver {
       move = around.inside(move, F::kTail == Tail::none);
       guard_ = std::min(0.5 * std::abs(move), around.width());
       b_.add(move);
-      if (F::kTail == Tail::none && unseen<T>(move / temperature_, residual, k_)) return true;
+      if (F::kTail == Tail::none && unseen<T>(sums, k_, move / temperature_)) return true;
       around.low -= move, around.high -= move;
     }
     return true;
@@ -302,7 +302,7 @@ template <class F, class T> class Solver {
       }
       around.update(at, residual);
       (residual > 0 ? low_known : high_known) = true;
-      const bool gap = in_gap<F>(sums, k_);
+      const bool gap = in_gap<F, T>(sums, k_);
       if (gap || settled<F, T>(sums, k_, change / temperature_, near)) {
         move = base + (gap ? at : at + change);
         // a gap of the other densities is balanced with the row's own scores anyway
