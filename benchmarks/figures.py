@@ -22,13 +22,15 @@ class Figure:
     row: str
     column: str
     value: float
-    limit: float
+    limit: float | None  # None: shown, but nothing is promised
 
     @property
     def reached(self) -> bool:
-        return self.value <= self.limit
+        return self.limit is None or self.value <= self.limit
 
     def __str__(self) -> str:
+        if self.limit is None:
+            return f"{self.value:.2f}"
         sign, mark = ("≤", "✓") if self.reached else (">", "✗")
         return f"{self.value:.2f} {sign} {self.limit:.4g} {mark}"
 

@@ -62,6 +62,7 @@ class Report:
 
     def verdict(self) -> str:
         found = self.figures()
+        found = [figure for figure in found if figure.limit is not None]
         reached = sum(figure.reached for figure in found)
         return f"{self._note()}\n{reached} of {len(found)} figures within their limits."
 
