@@ -41,8 +41,10 @@ def permutation_cross_entropy(
         scores: as in `so.soft_rank`.
         target: integers, shaped as scores: the place of every score in the right order, the
             inverse of an argsort: `y.argsort(-1).argsort(-1)` for known values y.
-        method, temperature, dim, descending: as in `so.soft_rank`. With descending=True place 0
-            belongs to the largest score.
+        method: as in `so.soft_rank`.
+        temperature: as in `so.soft_rank`.
+        dim: as in `so.soft_rank`.
+        descending: True if place 0 belongs to the largest score.
         mask: as in `so.soft_rank`. What takes no part has no loss; the places of the others then
             run from 0 to their number.
         ignore_index: where target has this value there is no loss, but the score takes part.

@@ -34,8 +34,10 @@ def soft_permutation(
         scores: as in `so.soft_rank`.
         k: compute only the first k rows: with descending=True a sorted soft top-k, whose sum over
             the rows is `so.soft_topk(scores, k)`. Needs only k thresholds.
-        method, temperature, descending, mask: as in `so.soft_rank`. What takes no part has the
-            last rows, one each.
+        method: as in `so.soft_rank`.
+        temperature: as in `so.soft_rank`.
+        descending: True for the largest score in the first row.
+        mask: as in `so.soft_rank`. What takes no part has the last rows, one each.
         dim: the axis along which the scores are sorted.
 
     Returns:

@@ -40,7 +40,9 @@ def soft_quantile(
             shape of scores without `dim`), for a q of every row. May require grad. At q = 0 the
             quantile is -inf and at q = 1 it is +inf: for a soft minimum or maximum take the ends of
             `so.soft_sort`.
-        method, temperature, mask: as in `so.soft_rank`; what takes no part does not count in n.
+        method: as in `so.soft_rank`.
+        temperature: as in `so.soft_rank`.
+        mask: as in `so.soft_rank`; what takes no part does not count in n.
         dim: the axis that is reduced.
         keepdim: keep `dim`, with size 1.
 
