@@ -43,14 +43,24 @@ def _lines(records: Iterable[Record]) -> dict[str, list[tuple[int, float]]]:
 
 
 def _label_ends(axes: Axes, ends: list[tuple[float, int, str, str]]) -> None:
-    """Names to the right of the lines, pushed apart where they would overlap."""
+    """Names at the ends of the lines, pushed apart where they would overlap."""
     low, high = axes.get_ylim()
     gap = (high / low) ** 0.045
     heights: dict[int, float] = {}
+    last = max(n for _, n, _, _ in ends)
     for milliseconds, n, name, color in sorted(ends):
         heights[n] = height = max(milliseconds, heights.get(n, 0.0) * gap)
+        # a line that ends early has its name before its end, where no other name is
+        side, offset = ("left", (8, 0)) if n == last else ("right", (-2, 8))
         axes.annotate(
-            name, (n, height), (8, 0), textcoords="offset points", color=color, va="center"
+            name,
+            (n, height),
+            offset,
+            textcoords="offset points",
+            color=color,
+            va="center",
+            ha=side,
+            annotation_clip=False,
         )
 
 
