@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -221,7 +221,7 @@ def serves(operator: str, name: str, operators: Iterable[str]) -> None:
         )
 
 
-def choice(name: str, value: object, allowed: Iterable[str]) -> None:
+def choice(name: str, value: str, allowed: Collection[str]) -> None:
     """An option that is one of a few names."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, but got {value!r}")

@@ -156,6 +156,7 @@ def _native(density: int) -> bool:
 
 # ---- the operators ------------------------------------------------------------------------------
 
+
 def _fake_threshold(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
 ) -> tuple[Tensor, Tensor]:

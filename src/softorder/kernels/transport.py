@@ -1,9 +1,10 @@
 """The thresholds of an entropic transport plan from scores to ordered anchors.
 
-Contract. `gains` is float64, (..., thresholds, n), or (..., 1, n) when all thresholds share it: what
-score i gains by going from anchor l to anchor l + 1, +inf where it takes no part. `levels` is
-float64, (..., thresholds), ascending: how many scores belong below a threshold. `temperature` is
-float64 and broadcasts over the rows. The plan of score i is
+Contract. `gains` is float64, (..., thresholds, n), or (..., 1, n) when all thresholds share it:
+what score i gains by going from anchor l to l + 1, +inf where it takes no part. `levels` is
+float64, (..., thresholds), ascending: how many scores belong below a threshold. `total` is float64,
+(..., 1): how many take part; those that are not in `gains` are certainly at the last anchor.
+`temperature` is float64 and broadcasts over the rows. The plan of score i is
 
     P_ai ∝ exp Σ_{l<a} (gains_li - t_l)/ε      with t_l such that  Σ_i Σ_{a≤j} P_ai = levels_j
 
@@ -34,13 +35,14 @@ SOLVERS = {"newton": transport_solver.NEWTON, "sinkhorn": transport_solver.SINKH
 def solve(
     gains: Tensor,
     levels: Tensor,
+    total: Tensor,
     temperature: Tensor,
     solver: str,
     tolerance: float,
     max_iterations: int,
 ) -> Solution:
     """The thresholds of every row, the number of iterations and the error that was left."""
-    tensors = (value.detach() for value in (gains, levels, temperature))
+    tensors = (value.detach() for value in (gains, levels, total, temperature))
     options = SOLVERS[solver], tolerance, max_iterations
     return Solution(*torch.ops.softorder.transport(*tensors, *options))
 
@@ -48,6 +50,7 @@ def solve(
 def _transport(
     gains: Tensor,
     levels: Tensor,
+    total: Tensor,
     temperature: Tensor,
     solver: int,
     tolerance: float,
@@ -58,6 +61,7 @@ def _transport(
     found = transport_solver.solve(
         gains.reshape(rows, *gains.shape[-2:]),
         levels.reshape(rows, levels.shape[-1]),
+        total.expand(*shape, 1).reshape(rows, 1),
         temperature.expand(shape).reshape(rows),
         solver,
         tolerance,
@@ -68,9 +72,7 @@ def _transport(
     return centre, rest, iterations, error
 
 
-def _fake(
-    gains: Tensor, levels: Tensor, *_: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _fake(gains: Tensor, levels: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     rows = gains.shape[:-2]
     thresholds = (*rows, levels.shape[-1])
     return (
@@ -82,8 +84,9 @@ def _fake(
 
 
 define(
-    "transport(Tensor gains, Tensor levels, Tensor temperature, int solver, float tolerance,"
-    " int max_iterations) -> (Tensor centre, Tensor rest, Tensor iterations, Tensor error)",
+    "transport(Tensor gains, Tensor levels, Tensor total, Tensor temperature, int solver,"
+    " float tolerance, int max_iterations)"
+    " -> (Tensor centre, Tensor rest, Tensor iterations, Tensor error)",
     anywhere=_transport,
     cpu=_transport,
     fake=_fake,
@@ -91,12 +94,10 @@ define(
 
 
 @torch.library.register_vmap("softorder::transport", lib=library)
-def _(
-    info: Any, in_dims: tuple, gains: Tensor, levels: Tensor, temperature: Tensor, *options: Any
-) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+def _(info: Any, in_dims: tuple, gains: Tensor, *others: Any) -> tuple[tuple, tuple[int, ...]]:
     rows = gains.dim() - 2 - (in_dims[0] is not None)
     gains = in_front(gains, in_dims[0], rows + 2)
     gains = gains.expand(info.batch_size, *gains.shape[1:])
-    levels = in_front(levels, in_dims[1], rows + 1)
-    temperature = in_front(temperature, in_dims[2], rows)
-    return torch.ops.softorder.transport(gains, levels, temperature, *options), (0,) * 4
+    axes = rows + 1, rows + 1, rows  # of levels, total and temperature
+    tensors = map(in_front, others[:3], in_dims[1:4], axes)
+    return torch.ops.softorder.transport(gains, *tensors, *others[3:]), (0,) * 4

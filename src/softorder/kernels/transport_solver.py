@@ -11,6 +11,7 @@ sum of positive terms: it loses no digits however cold and hard the plan is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,12 +31,12 @@ class Problem(NamedTuple):
     steps: Tensor  #: E (rows, thresholds, scores)
     levels: Tensor  #: L (rows, thresholds)
     present: Tensor  #: which scores take part (rows, 1, scores)
-    count: Tensor  #: how many do, with those that are certainly at the last anchor (rows, 1)
+    total: Tensor  #: how many do, with those that are certainly at the last anchor (rows, 1)
 
     @property
     def open(self) -> Tensor:
         """Thresholds with scores on both sides; the others stay where they are."""
-        return (self.levels > 0) & (self.levels < self.count)
+        return (self.levels > 0) & (self.levels < self.total)
 
     def rows(self, which: Tensor) -> Problem:
         return Problem(*(value[which] for value in self))
@@ -53,20 +54,20 @@ class Solution(NamedTuple):
 def solve(
     gains: Tensor,
     levels: Tensor,
+    total: Tensor,
     temperature: Tensor,
     solver: int,
     tolerance: float,
     max_iterations: int,
 ) -> Solution:
-    """Of rows (rows, 1 or thresholds, scores); absent scores gain +inf. See kernels/transport.py."""
+    """Gains are (rows, 1 or thresholds, scores); the rest is in kernels/transport.py."""
     values = torch.sort(gains, -1).values
     centre = hard_thresholds(values, levels)
     scale = scale_of(temperature)
-    count = gains[:, 0].isfinite().sum(-1, keepdim=True)
     if gains.shape[1] == 1:
-        gains = values[..., : _reached(values, levels, scale)]
-    steps = steps_of(gains, levels, count, centre, scale)
-    problem = Problem(steps, levels, gains[:, :1].isfinite(), count)
+        gains = values[..., : reached(values.squeeze(1), levels, scale.squeeze(-1), _REACH)]
+    steps = steps_of(gains, levels, total, centre, scale)
+    problem = Problem(steps, levels, gains[:, :1].isfinite(), total)
     advance = _newton if solver == NEWTON else _sinkhorn
     return Solution(centre, *_iterate(problem, advance, tolerance, max_iterations))
 
@@ -91,29 +92,27 @@ def scale_of(temperature: Tensor) -> Tensor:
     return temperature.reciprocal().clamp(max=1e300)[..., None, None]
 
 
-def steps_of(
-    gains: Tensor, levels: Tensor, count: Tensor, centre: Tensor, scale: Tensor
-) -> Tensor:
+def steps_of(gains: Tensor, levels: Tensor, total: Tensor, centre: Tensor, scale: Tensor) -> Tensor:
     """E = (gains - centre)/ε, where closed thresholds let everything pass, or nothing."""
     present = gains < torch.inf
     # The inner where keeps infinities out of derivatives.
     steps = (torch.where(present, gains, 0.0) - centre.unsqueeze(-1)) * scale
     steps = torch.where(present, steps.clamp(-_CERTAIN, _CERTAIN), _CERTAIN)
     steps = torch.where((levels <= 0).unsqueeze(-1), _CERTAIN, steps)
-    return torch.where((levels >= count).unsqueeze(-1), -_CERTAIN, steps)
+    return torch.where((levels >= total).unsqueeze(-1), -_CERTAIN, steps)
 
 
-def _reached(values: Tensor, levels: Tensor, scale: Tensor) -> int:
-    """How many of the sorted scores can be anywhere but at the last anchor.
+def reached(values: Tensor, levels: Tensor, scale: Tensor, reach: float) -> int:
+    """How many of the sorted gains can be below the last anchor with more than exp(-reach).
 
-    Two anchors bound the last threshold: k scores below it are at most those that σ((t - x)/ε)
-    counts, so t exceeds the next score by no more than ε log k.
+    Σ σ((t - gains)/ε) ≤ levels bounds the last threshold t, as more anchors only add to what is
+    below it: t exceeds the next score by no more than ε log n.
     """
     n = values.shape[-1]
-    next_one = values.squeeze(1).gather(-1, levels[:, -1:].clamp(0, n - 1).long())
-    margin = _REACH + 3 * torch.log(torch.tensor(float(n)))
-    near = (values.squeeze(1) - next_one) * scale.squeeze(-1) <= margin
-    return int((near & values.squeeze(1).isfinite()).sum(-1).max().clamp(min=1))
+    next_one = values.gather(-1, levels[..., -1:].clamp(0, n - 1).long())
+    near = (values - next_one) * scale <= reach + 3 * math.log(n)
+    counts = (near & values.isfinite()).sum(-1)
+    return max(int(counts.max()), 1) if counts.numel() else 1
 
 
 # ---- plans --------------------------------------------------------------------------------------
@@ -246,11 +245,11 @@ def _newton(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
 
 def _sinkhorn(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
     """Sinkhorn's step: every anchor's weight changes by what it lacks, in the log domain."""
-    ends = problem.levels.clamp(min=0).minimum(problem.count)
-    edges = torch.cat([torch.zeros_like(ends[:, :1]), ends, problem.count], -1)
+    ends = problem.levels.clamp(min=0).minimum(problem.total)
+    edges = torch.cat([torch.zeros_like(ends[:, :1]), ends, problem.total], -1)
     wanted = torch.diff(edges, dim=-1)
     log_plan = look.log_plan.masked_fill(~problem.present, -torch.inf)
-    beyond = problem.count - problem.present.sum(-1)
+    beyond = problem.total - problem.present.sum(-1)
     held = torch.logsumexp(log_plan, -1)
     held = torch.cat([held[:, :-1], torch.logaddexp(held[:, -1:], beyond.log())], -1)
     change = torch.where(wanted > 0, wanted.log() - held, 0.0)

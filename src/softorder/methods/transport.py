@@ -12,8 +12,8 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
-from softorder.kernels import transport
-from softorder.kernels.transport_solver import Solution
+from softorder.kernels import ordering, transport
+from softorder.kernels.transport_solver import Solution, reached, scale_of
 from softorder.methods._base import Method, register
 from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows, with_certain
 from softorder.methods.threshold import ThresholdMethod
@@ -36,8 +36,8 @@ class TransportPlan(NamedTuple):
 class Sinkhorn(Method):
     """Entropic transport of the scores to anchors 0, 1, 2, ..., usable as `method=`.
 
-    With C_ai the cost of score i at anchor a, ν = (1, ..., 1, n - k) for k places and one anchor for
-    the rest, and ε the temperature, P solves
+    With C_ai the cost of score i at anchor a, ν = (1, ..., 1, n - k) for k places and one anchor
+    for the rest, and ε the temperature, P solves
 
         min <C, P> + ε Σ P log P    over P ≥ 0,  Σ_a P_ai = 1,  Σ_i P_ai = ν_a.
 
@@ -68,7 +68,8 @@ class Sinkhorn(Method):
     array([[0.02 , 0.979, 0.001]])
     >>> bool(found.error < 1e-12), bool(found.iterations < 10)
     (True, True)
-    >>> so.soft_rank(scores, method=so.Sinkhorn(solver="sinkhorn"), temperature=0.8).numpy().round(3)
+    >>> paper = so.Sinkhorn(solver="sinkhorn")
+    >>> so.soft_rank(scores, method=paper, temperature=0.8).numpy().round(3)
     array([2.001, 2.965, 1.034])
     """
 
@@ -158,31 +159,53 @@ class Sinkhorn(Method):
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        p, _ = self._permutation(scores, temperature, descending, k)
-        return p.to(scores.dtype)
+        return self._permutation(scores, temperature, descending, k, scores.dtype)[0]
 
     def _permutation(
-        self, scores: Tensor, temperature: Tensor, descending: bool, k: int
+        self,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        k: int,
+        dtype: torch.dtype = torch.float64,
     ) -> tuple[Tensor, Solution]:
-        """The first k rows of the plan in float64, and how they were found."""
+        """The first k rows of the plan, and how they were found."""
         scores = scores.double()
         rows = _rows_with_infinities(scores)
         thresholds = min(k, scores.shape[-1] - 1)
         x = scores if rows is None else torch.where(scores.isfinite(), scores, 0.0)
         if thresholds < 1:
-            p, solution = _one_anchor(x, temperature)[..., :k, :], _nothing_to_solve(x)
+            p, solution = _one_anchor(x, temperature)[..., :k, :].to(dtype), _nothing_to_solve(x)
         else:
             gains = self._gains(-x if descending else x, thresholds + 1)
             if rows is not None:
                 gains = torch.where(scores.isfinite().unsqueeze(-2), gains, math.inf)
-            levels, count = _levels(scores, rows, thresholds, descending)
-            solution = self._solve(gains, levels, temperature)
-            p = transport_plan(gains, temperature, levels, count, solution)[..., :k, :]
+            levels, total = _levels(scores, rows, thresholds, descending)
+            p, solution = self._rows(gains, levels, total, temperature, k, dtype)
         return p if rows is None else with_certain(rows, scores, p, descending), solution
 
-    def _solve(self, gains: Tensor, levels: Tensor, temperature: Tensor) -> Solution:
+    def _rows(
+        self,
+        gains: Tensor,
+        levels: Tensor,
+        total: Tensor,
+        temperature: Tensor,
+        k: int,
+        dtype: torch.dtype,
+    ) -> tuple[Tensor, Solution]:
+        """Of the scores that have any part in the first k places; the others get 0."""
+        n, near = gains.shape[-1], _near(gains, levels, temperature, k, dtype)
+        if near is not None:
+            gains = gains.gather(-1, near)
+        solution = self._solve(gains, levels, total, temperature)
+        p = transport_plan(gains, temperature, levels, total, solution)[..., :k, :].to(dtype)
+        if near is not None:
+            p = p.new_zeros(*p.shape[:-1], n).scatter(-1, near.expand(p.shape), p)
+        return p, solution
+
+    def _solve(self, gains: Tensor, levels: Tensor, total: Tensor, temperature: Tensor) -> Solution:
         options = self._solver, self._tolerance, self._max_iterations
-        solution = transport.solve(gains, levels, temperature, *options)
+        solution = transport.solve(gains, levels, total, temperature, *options)
         if _check.eager() and not self._warned and solution.error.numel():
             self._warn(solution.error.max().item())
         return solution
@@ -239,6 +262,18 @@ def _levels(
         levels = levels - (rows.present - rows.finite)  # +inf comes first
     count = rows.finite.to(scores.dtype)
     return levels.clamp(min=0).minimum(count), count
+
+
+def _near(
+    gains: Tensor, levels: Tensor, temperature: Tensor, k: int, dtype: torch.dtype
+) -> Tensor | None:
+    """Which scores do not round to 0 in the first k places; None if there is no telling."""
+    if not _check.eager() or gains.shape[-2] > 1 or k > levels.shape[-1]:
+        return None
+    values, order = ordering.sort(gains.squeeze(-2))
+    scale = scale_of(temperature.detach()).squeeze(-1)
+    count = reached(values, levels, scale, -math.log(torch.finfo(dtype).smallest_normal) + 20)
+    return order[..., :count].unsqueeze(-2)
 
 
 def _with_infinities(values: Tensor, scores: Tensor, descending: bool) -> Tensor:

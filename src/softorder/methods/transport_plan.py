@@ -35,16 +35,16 @@ class Setting(NamedTuple):
     """The constants of a plan."""
 
     levels: Tensor
-    count: Tensor
+    total: Tensor
     centre: Tensor
     rest: Tensor
 
 
 def transport_plan(
-    gains: Tensor, temperature: Tensor, levels: Tensor, count: Tensor, solution: Solution
+    gains: Tensor, temperature: Tensor, levels: Tensor, total: Tensor, solution: Solution
 ) -> Tensor:
     """P (..., anchors, n), differentiable in gains and temperature, twice."""
-    setting = Setting(levels, count, solution.centre, solution.rest)
+    setting = Setting(levels, total, solution.centre, solution.rest)
     if not _check.eager():
         return _twice_differentiable(gains, temperature, setting)
     if torch.is_grad_enabled() and (gains.requires_grad or temperature.requires_grad):
@@ -54,8 +54,8 @@ def transport_plan(
 
 
 def _steps(gains: Tensor, temperature: Tensor, setting: Setting) -> Tensor:
-    levels, count, centre, _ = setting
-    return steps_of(gains, levels, count, centre, scale_of(temperature))
+    levels, total, centre, _ = setting
+    return steps_of(gains, levels, total, centre, scale_of(temperature))
 
 
 def _plan(steps: Tensor, rest: Tensor) -> Tensor:
@@ -90,14 +90,22 @@ class _Plan(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         gains, temperature, plan, *setting = ctx.saved_tensors
         if torch.is_grad_enabled() or not _check.eager():
-            wanted = [v for v, need in zip((gains, temperature), ctx.needs_input_grad, strict=False) if need]
-            with torch.enable_grad():
-                plan = _twice_differentiable(gains, temperature, Setting(*setting))
-                found = iter(torch.autograd.grad(plan, wanted, upstream, create_graph=True))
-            grads = [next(found) if need else None for need in ctx.needs_input_grad[:2]]
+            grads = _plain_vjp(gains, temperature, upstream, Setting(*setting), ctx)
         else:
-            grads = list(_vjp(gains, temperature, plan, upstream, Setting(*setting)))
+            grads = _vjp(gains, temperature, plan, upstream, Setting(*setting))
         return (*grads, None, None, None, None)
+
+
+def _plain_vjp(
+    gains: Tensor, temperature: Tensor, upstream: Tensor, setting: Setting, ctx: Any
+) -> tuple[Tensor | None, ...]:
+    """The same with derivatives of its own."""
+    with torch.enable_grad():
+        plan = _twice_differentiable(gains, temperature, setting)
+    needed = ctx.needs_input_grad[:2]
+    wanted = [v for v, need in zip((gains, temperature), needed, strict=True) if need]
+    found = iter(torch.autograd.grad(plan, wanted, upstream, create_graph=True))
+    return tuple(next(found) if need else None for need in needed)
 
 
 def _vjp(

@@ -12,7 +12,7 @@ from softorder.methods import FSumMethod, Method, ThresholdMethod, find
 
 
 def method_of(operator: str, method: object) -> Method:
-    """The method of that name; a method itself; or that of a density which the user brings along."""
+    """The method of that name, that very method, or that of a density which the user brings."""
     if isinstance(method, str):
         return find(operator, method)
     if isinstance(method, Method):
