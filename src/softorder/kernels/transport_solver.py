@@ -217,8 +217,14 @@ def _iterate(
 def _look(problem: Problem, z: Tensor) -> _Look:
     log_plan = torch.log_softmax(logits(problem.steps - z.unsqueeze(-1)), -2)
     below, above = sides(log_plan.exp())
-    residual = torch.where(problem.open, below.sum(-1) - problem.levels, 0.0)
-    return _Look(log_plan, below, above, residual)
+    return _Look(log_plan, below, above, _residual(problem, below, above))
+
+
+def _residual(problem: Problem, below: Tensor, above: Tensor) -> Tensor:
+    """Σ Q_j - L_j: what is on the wrong side, so that no digits are lost when that is little."""
+    hard = problem.steps < 0
+    astray = torch.where(hard, -above, below).sum(-1) + (hard.sum(-1) - problem.levels)
+    return torch.where(problem.open, astray, 0.0)
 
 
 def _newton(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
@@ -227,7 +233,7 @@ def _newton(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
     The slope at its end tells. Unlike a comparison of objectives it does not suffer from rounding.
     """
     J = curvature(look.below, look.above)
-    step, failed = solve_curvature(J, -look.residual.unsqueeze(-1), flat=1e-17)
+    step, failed = solve_curvature(J, -look.residual.unsqueeze(-1), torch.finfo(J.dtype).tiny)
     step = step.squeeze(-1)
     if failed.any():
         simple = _sinkhorn(problem, trial, look).step

@@ -30,7 +30,7 @@ class TransportPlan(NamedTuple):
 
     permutation: Tensor  #: as `so.soft_permutation` returns it
     iterations: Tensor  #: passes over the plan, one number per row
-    error: Tensor  #: by how much a row of the permutation may miss its sum of 1, one per row
+    error: Tensor  #: by how much the scores up to any place miss their number, one per row
 
 
 class Sinkhorn(Method):
@@ -50,7 +50,7 @@ class Sinkhorn(Method):
     Args:
         solver: "newton" on the semi-dual, a handful of iterations to full precision; or "sinkhorn",
             in the log domain, which takes the more iterations the smaller ε is.
-        tolerance: a row of P may miss its sum of 1 by this much.
+        tolerance: by how much the scores up to any place may miss their number.
         max_iterations: where to give up, with a warning. None: 100 for Newton, 10,000 for Sinkhorn.
         cost: "squared", or a function of scores (..., 1, n) and anchors (m, 1) that returns the
             costs (..., m, n), differentiable in the scores.
