@@ -52,11 +52,12 @@ def _arrows(
     longest = gradient.abs().max()
     height = torch.zeros_like(scores)
     axes.quiver(
-        scores, height, 1.5 * gradient / longest, height, angles="xy", scale_units="xy", scale=1
+        scores, height, 0.9 * gradient / longest, height, angles="xy", scale_units="xy", scale=1
     )
     colors = [_OURS if i in wanted else _THEIRS for i in range(10)]
     axes.scatter(scores, height, c=colors, zorder=3)
     axes.set_title(f"wanted: {', '.join(map(str, wanted))}", fontsize=10)
+    axes.set_xlim(-1.2, 9.5)
     axes.set_ylim(-1, 1)
     axes.set_yticks([])
     _plain(axes)
