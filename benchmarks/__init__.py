@@ -9,5 +9,6 @@ plots.py       how they look
 report.py      what is printed and written
 topk.py        the soft top-k suite, which ties these together
 rank.py        the rank and sort suite, with rank_cases.py and rank_figures.py
+transport.py   the transport suite
 machine.py     where it was measured
 """

@@ -5,7 +5,7 @@ import torch
 
 import softorder as so
 from benchmarks.cases import Case, Shape
-from benchmarks.providers import closed_form
+from benchmarks.providers import closed_form, paper_sinkhorn, softorder_transport
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01])
@@ -20,3 +20,15 @@ def test_the_closed_form_agrees(k, temperature):
     upstream = torch.randn_like(theirs)
     gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, ours))
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-7 / temperature)
+
+
+def test_the_iterations_of_the_paper_agree():
+    case = Case(Shape(3, 30), 4, 0.6)
+    scores = case.scores().double().requires_grad_()
+    theirs = paper_sinkhorn.to_error(1e-13, 20_000).bind(case)(scores)
+    ours = softorder_transport.provider.bind(case)(scores)
+    torch.testing.assert_close(theirs, ours, rtol=0, atol=1e-11)
+
+    upstream = torch.randn_like(theirs)
+    gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, ours))
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-10)

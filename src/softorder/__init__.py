@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from softorder import densities, kernels, losses, nn
 from softorder import hard as hard
-from softorder.methods import methods
+from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     log_soft_topk,
     soft_median,
@@ -28,6 +28,7 @@ except PackageNotFoundError:  # used from a source tree
     __version__ = "0.0.0"
 
 __all__ = [
+    "Sinkhorn",
     "__version__",
     "densities",
     "hard",

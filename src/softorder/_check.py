@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -210,6 +210,62 @@ def law(method: object) -> None:
         raise TypeError(
             "method must be the name of a method or an even density with the methods cdf and pdf, "
             f"but got {type(method).__name__}, which has no {' and no '.join(missing)}"
+        )
+
+
+def serves(operator: str, name: str, operators: Iterable[str]) -> None:
+    """A method object is asked for what it can do."""
+    if operator not in operators:
+        raise ValueError(
+            f"method must serve {operator}, but got {name!r}, which serves {', '.join(operators)}"
+        )
+
+
+def choice(name: str, value: str, allowed: Collection[str]) -> None:
+    """An option that is one of a few names."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, but got {value!r}")
+
+
+def tolerance(tolerance: float) -> None:
+    """`tolerance` is a finite number > 0."""
+    if _is_number("tolerance", tolerance) and not 0 < tolerance < math.inf:
+        raise ValueError(f"tolerance must be finite and > 0, but got {tolerance}")
+
+
+def max_iterations(max_iterations: int | None) -> None:
+    """`max_iterations` is None, or an int >= 1."""
+    if max_iterations is None:
+        return
+    if type(max_iterations) is not int:
+        kind = type(max_iterations).__name__
+        raise TypeError(f"max_iterations must be an int or None, but got {kind}")
+    if max_iterations < 1:
+        raise ValueError(f"max_iterations must be at least 1, but got {max_iterations}")
+
+
+def transport_cost(cost: object) -> None:
+    """`cost` is "squared" or a function of scores and anchors."""
+    if cost != "squared" and not callable(cost):
+        raise TypeError(f"cost must be 'squared' or a callable, but got {cost!r}")
+
+
+def anchors(anchors: Tensor | None, places: int | None = None) -> None:
+    """`anchors` is None, or a 1-D tensor of ascending numbers, one for each place."""
+    if anchors is None:
+        return
+    if not isinstance(anchors, Tensor):
+        raise TypeError(f"anchors must be a tensor or None, but got {type(anchors).__name__}")
+    if anchors.dim() != 1 or anchors.dtype not in _FLOATING:
+        shape, dtype = tuple(anchors.shape), _name(anchors.dtype)
+        raise ValueError(
+            f"anchors must be a 1-D tensor of floating dtype, but got shape {shape} of {dtype}"
+        )
+    if eager() and not bool((anchors.detach().diff() > 0).all()):
+        raise ValueError(f"anchors must ascend, but got {anchors.detach().tolist()}")
+    if places is not None and len(anchors) != places:
+        raise ValueError(
+            f"anchors must be {places}, one for each place and for the rest, but got {len(anchors)}"
         )
 
 

@@ -90,6 +90,7 @@ EAGER = [
     *_TOPK.laws("forward_mode", _GENERIC, 2, lambda claims: claims.forward_mode),
     *_TOPK.laws("batching", _ONE, 1, lambda claims: claims.vmap),
     *_ORDERINGS.laws("values", _COARSE, 6),
+    *_ORDERINGS.laws("nested", _COARSE, 6, lambda claims: claims.nested),
     *_ORDERINGS.laws("symmetries", _COARSE, 6),
     *_ORDERINGS.laws("padding", _COARSE, 4),
     *_ORDERINGS.laws("edges", _COARSE, 4),

@@ -10,13 +10,14 @@ from typing import Any
 
 from softorder.cli._extras import require
 
-_SUITES = ("topk", "rank")
+_SUITES = ("topk", "rank", "transport")
 
 _EPILOG = """\
 examples:
   softorder bench                           everything, a few minutes; writes benchmarks/results/
   softorder bench --quick                   a first impression, some seconds
   softorder bench rank                      rank, sort and permutation only
+  softorder bench transport                 sorted SOFT top-k against Sinkhorn's iterations
   softorder bench --only 128x1000 laplace   one shape and one density
   softorder bench --only call memory        the cost of a small call, and the memory
 

@@ -34,6 +34,7 @@ class Method:
     forward_mode: bool = True
     vmap: bool = True
     compile: bool = True
+    nested: bool = True  #: places do not depend on how many are asked for
 
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]
@@ -76,6 +77,7 @@ class Row:
     forward_mode: bool
     vmap: bool
     compile: bool
+    nested: bool
     paper: str
 
 
@@ -122,7 +124,7 @@ def methods() -> MethodTable:
 
     >>> import softorder as so
     >>> [row.name for row in so.methods() if row.operator == "soft_topk"]
-    ['laplace', 'logistic', 'normal', 'cauchy', 'uniform']
+    ['laplace', 'logistic', 'normal', 'cauchy', 'uniform', 'sinkhorn']
     """
     by_operator = sorted(_registry.items(), key=lambda item: item[0][0])
     return MethodTable(tuple(_row(operator, method) for (operator, _), method in by_operator))

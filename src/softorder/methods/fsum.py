@@ -15,7 +15,7 @@ from softorder.kernels.threshold_torch import inverse
 from softorder.methods import fsum_eager
 from softorder.methods._base import Method, register
 from softorder.methods.shares import edge, log_share, share
-from softorder.methods.sorted_rows import SortedRows, sort_rows
+from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows, with_certain
 
 _FAST = {
     "soft_rank": "O(n log n)",
@@ -117,7 +117,7 @@ class FSumMethod(Method):
     def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
         centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
-        t = _ascending(centre + rest)
+        t = ascending(centre + rest)
         if descending:
             t = rows.mirror(t)
             if rows.present is not None:
@@ -136,7 +136,7 @@ class FSumMethod(Method):
         edges = edge(centre, rest, scores.unsqueeze(-2), scale)
         p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
         p = p.flip(-2) if descending else p
-        p = p if rows.finite is None else _with_certain(rows, scores, p, descending)
+        p = p if rows.finite is None else with_certain(rows, scores, p, descending)
         return p.to(dtype)
 
     def _roots(
@@ -173,20 +173,6 @@ def _all_ranks(rows: SortedRows, ranks: Tensor, descending: bool) -> Tensor:
     ranks = present + 1 - ranks if descending else ranks
     last = ((present + 1 + rows.n) / 2).to(ranks.dtype)
     return torch.where(place < present, ranks, last)
-
-
-def _with_certain(rows: SortedRows, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
-    """The rows of infinite scores, which are certain, and of the absent ones, which go last."""
-    first, last = (v.unsqueeze(-2) for v in rows.ranges(descending))
-    place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
-    hard = ((place >= first) & (place < last)) / (last - first)
-    p = torch.where(scores.isfinite().unsqueeze(-2), p, hard.to(p.dtype))
-    return p if rows.spoiled is None else torch.where(rows.spoiled.unsqueeze(-1), math.nan, p)
-
-
-def _ascending(t: Tensor) -> Tensor:
-    """t, which ascends but for roundings, without those."""
-    return t + (t.detach().cummax(-1).values - t.detach()).nan_to_num(0.0)
 
 
 def _nought(value: Tensor) -> Tensor:

@@ -87,3 +87,17 @@ def sort_rows(scores: Tensor) -> SortedRows:
     values, order = values.gather(-1, turn), order.gather(-1, turn)
     finite = values.isfinite().sum(-1, keepdim=True)
     return SortedRows(values, order, finite, n - absent, spoiled)
+
+
+def with_certain(rows: SortedRows, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
+    """The rows of infinite scores, which are certain, and of the absent ones, which go last."""
+    first, last = (v.unsqueeze(-2) for v in rows.ranges(descending))
+    place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
+    hard = ((place >= first) & (place < last)) / (last - first)
+    p = torch.where(scores.isfinite().unsqueeze(-2), p, hard.to(p.dtype))
+    return p if rows.spoiled is None else torch.where(rows.spoiled.unsqueeze(-1), math.nan, p)
+
+
+def ascending(t: Tensor) -> Tensor:
+    """t, which ascends but for roundings, without those."""
+    return t + (t.detach().cummax(-1).values - t.detach()).nan_to_num(0.0)

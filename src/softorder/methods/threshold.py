@@ -169,7 +169,7 @@ register(
     ThresholdMethod(
         BUILT_IN["logistic"], _SMOOTH, "k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
     ),
-    aliases=("sigmoid", "khot", "k-hot", "soft", "sinkhorn", "entropic"),
+    aliases=("sigmoid", "khot", "k-hot"),
 )
 register(
     ThresholdMethod(BUILT_IN["normal"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"),

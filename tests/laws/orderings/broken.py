@@ -123,12 +123,14 @@ BROKEN = {
     "equal_scores_get_equal_ranks": _after(_RANK, lambda r: r + 1e-9 * torch.arange(r.shape[-1])),
     "sorted_scores_ascend": _without(_SORT, "descending"),
     "larger_q_gives_more": _after(_QUANTILE, lambda t: t.flip(-1)),
-    "raising_a_score_lowers_nothing": _before(_SORT, torch.neg),
     "rows_and_columns_sum_to_one": _after(_PERMUTATION, lambda p: p.softmax(-1)),
-    "first_rows_are_the_first_rows": _without(_PERMUTATION, "k"),
     "cold_limit_is_hard": _with_temperature(_SORT, lambda t, x: t + 1),
     "warm_limit_is_even": _with_temperature(_RANK, lambda t, x: min(t, 1)),
     "descending_is_ascending_of_the_negative": _without(_RANK, "descending"),
+    # nested
+    "doubled_scores_double_their_ranks": _after(_RANK, lambda r: r + 1e-9),
+    "raising_a_score_lowers_nothing": _before(_SORT, torch.neg),
+    "first_rows_are_the_first_rows": _without(_PERMUTATION, "k"),
     "descending_rows_add_up_to_a_soft_topk": _without(_PERMUTATION, "descending"),
     # symmetries
     "follows_a_permutation": _before(_RANK, lambda x: x + 0.1 * torch.arange(x.shape[-1])),

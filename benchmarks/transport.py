@@ -1,0 +1,87 @@
+"""The transport suite: sorted SOFT top-k against Sinkhorn's iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+from benchmarks import machine, timing
+from benchmarks.cases import Case, Shape
+from benchmarks.figures import Figure, ratios
+from benchmarks.memory import Memory
+from benchmarks.providers import Provider, paper_sinkhorn, softorder_transport
+from benchmarks.report import Report, Subject
+from benchmarks.timing import Record
+from benchmarks.topk import FOLDER, SCRATCH
+from softorder.cli._progress import Progress
+
+SECTIONS = ("forward", "backward")
+SHAPES = (Shape(16, 1_000), Shape(16, 10_000))
+EPSILONS = (1e-2, 1e-3)
+ERROR = 1e-12  # of our marginals
+_BUDGET = 2_000_000  # scores times iterations that are waited for: its time is a lower bound
+
+_LIMITS = {"sinkhorn-200": 0.1, "sinkhorn-converged": 0.01}
+_PASSES = {"forward": "Forward", "backward": "Forward + backward"}
+
+
+def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
+    """Ten times as fast as 200 iterations, a hundred times as fast as converged ones."""
+    return [
+        Figure(f"{title}, × {theirs}", str(record.case.shape), _column(record), ratio, limit)
+        for section, title in _PASSES.items()
+        for theirs, limit in _LIMITS.items()
+        for record, ratio in ratios(
+            [r for r in records if r.section == section], "transport", theirs
+        )
+    ]
+
+
+SUBJECT = Subject(
+    stem="transport",
+    times="Sorted SOFT top-k, milliseconds",
+    worst="its cases",
+    plot="Sorted SOFT top-k",
+    derive=derive,
+)
+
+
+def names() -> list[str]:
+    """What `only` understands: sections and shapes."""
+    return [*SECTIONS, *(shape.key for shape in SHAPES)]
+
+
+def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
+    """Measure, showing progress; print the tables; write them beside the raw numbers."""
+    report = Report(SUBJECT)
+    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
+    todo = list(_jobs(quick, only))
+    with Progress(len(todo)) as progress:
+        for section, case in todo:
+            backward = section == "backward"
+            report.records += timing.measure(
+                section, case, _providers(case), seconds or 1.0, backward
+            )
+            progress.step(f"{section} {case}")
+    print(report.text())
+    partial_run = quick or only or seconds
+    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
+        print(f"wrote {path}")
+    return report
+
+
+def _jobs(quick: bool, only: Sequence[str]) -> Iterator[tuple[str, Case]]:
+    sections = [name for name in SECTIONS if name in only] or SECTIONS
+    shapes = [s for s in SHAPES if s.key in only] or SHAPES[: 1 if quick else None]
+    for section, shape, epsilon in product(sections, shapes, EPSILONS):
+        yield section, Case(shape, k=10, temperature=epsilon)
+
+
+def _providers(case: Case) -> list[Provider]:
+    converged = paper_sinkhorn.to_error(ERROR, _BUDGET // case.shape.n)
+    return [softorder_transport.provider, paper_sinkhorn.provider, converged]
+
+
+def _column(record: Record) -> str:
+    return f"ε = {record.case.temperature:g}"
