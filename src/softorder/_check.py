@@ -166,6 +166,24 @@ def reduction(reduction: str) -> None:
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}")
 
 
+def count(name: str, value: int, least: int, most: int | None = None) -> None:
+    """A whole number in [least, most]."""
+    if not isinstance(value, numbers.Integral) or type(value) is bool:
+        raise TypeError(f"{name} must be an int, but got {type(value).__name__}")
+    if value < least or (most is not None and value > most):
+        allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ValueError(f"{name} must be {allowed}, but got {value}")
+
+
+def choice(name: str, value: str, allowed: Iterable[str]) -> None:
+    """One of a few words."""
+    words = tuple(allowed)
+    if value not in words:
+        near = difflib.get_close_matches(str(value), words, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(words)}, but got {value!r}{hint}")
+
+
 def flag(name: str, value: bool) -> None:
     """An option that is either True or False."""
     if type(value) is not bool:
