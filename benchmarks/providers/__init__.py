@@ -15,7 +15,7 @@ from benchmarks.providers import (
 )
 from benchmarks.providers._provider import Operator, Provider
 
-DENSITIES = tuple(row.name for row in so.methods() if row.operator == "soft_topk")
+DENSITIES = tuple(so.densities.BUILT_IN)
 
 softmax = torch_softmax.provider
 topk = torch_topk.provider

@@ -221,6 +221,14 @@ def unknown_method(given: str, known: Iterable[str], aliases: Mapping[str, str])
     return ValueError(f"method must be one of {', '.join(names)}, but got {given!r}{hint}")
 
 
+def serves(name: str, operator: str, operators: Iterable[str]) -> None:
+    """A method that was given as an object has the operator."""
+    if operator not in operators:
+        raise ValueError(
+            f"method must serve {operator}, but got {name!r}, which serves {', '.join(operators)}"
+        )
+
+
 def law(method: object) -> None:
     """`method` is an object with the methods cdf and pdf."""
     missing = [name for name in ("cdf", "pdf") if not callable(getattr(method, name, None))]

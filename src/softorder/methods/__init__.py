@@ -2,13 +2,20 @@
 
 from softorder.methods._base import Method, MethodTable, Row, find, methods, register
 from softorder.methods.fsum import FSumMethod
+from softorder.methods.masks import RenormalizedSigmoid, SequentialSoftmax
+from softorder.methods.softmax_rows import NeuralSort, SoftSort, StochasticNeuralSort
 from softorder.methods.threshold import ThresholdMethod
 
 __all__ = [
     "FSumMethod",
     "Method",
     "MethodTable",
+    "NeuralSort",
+    "RenormalizedSigmoid",
     "Row",
+    "SequentialSoftmax",
+    "SoftSort",
+    "StochasticNeuralSort",
     "ThresholdMethod",
     "find",
     "methods",

@@ -136,7 +136,7 @@ class FSumMethod(Method):
         edges = edge(centre, rest, scores.unsqueeze(-2), scale)
         p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
         p = p.flip(-2) if descending else p
-        p = p if rows.finite is None else _with_certain(rows, scores, p, descending)
+        p = p if rows.finite is None else rows.with_certain(scores, p, descending)
         return p.to(dtype)
 
     def _roots(
@@ -173,15 +173,6 @@ def _all_ranks(rows: SortedRows, ranks: Tensor, descending: bool) -> Tensor:
     ranks = present + 1 - ranks if descending else ranks
     last = ((present + 1 + rows.n) / 2).to(ranks.dtype)
     return torch.where(place < present, ranks, last)
-
-
-def _with_certain(rows: SortedRows, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
-    """The rows of infinite scores, which are certain, and of the absent ones, which go last."""
-    first, last = (v.unsqueeze(-2) for v in rows.ranges(descending))
-    place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
-    hard = ((place >= first) & (place < last)) / (last - first)
-    p = torch.where(scores.isfinite().unsqueeze(-2), p, hard.to(p.dtype))
-    return p if rows.spoiled is None else torch.where(rows.spoiled.unsqueeze(-1), math.nan, p)
 
 
 def _ascending(t: Tensor) -> Tensor:

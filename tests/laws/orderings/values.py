@@ -99,7 +99,14 @@ def descending_is_ascending_of_the_negative(op, problem):
 @binds("soft_permutation")
 def descending_rows_add_up_to_a_soft_topk(op, problem):
     """The threshold of a soft top-k is one of the permutation's."""
+    if op.method in _without_topk():
+        return
     k = max(problem.n // 2, 1)
     p = op.solve(problem, descending=True, k=k).sum(-2)
     options = {"temperature": problem.temperature, "method": op.method}
     assert_close(p, so.soft_topk(problem.scores, k, **options))
+
+
+def _without_topk():
+    served = {row.name for row in so.methods() if row.operator == "soft_topk"}
+    return {row.name for row in so.methods()} - served
