@@ -3,6 +3,7 @@
 from softorder.methods._base import Method, MethodTable, Row, find, methods, register
 from softorder.methods.fsum import FSumMethod
 from softorder.methods.masks import RenormalizedSigmoid, SequentialSoftmax
+from softorder.methods.networks import NetworkMethod
 from softorder.methods.softmax_rows import NeuralSort, SoftSort, StochasticNeuralSort
 from softorder.methods.threshold import ThresholdMethod
 
@@ -10,6 +11,7 @@ __all__ = [
     "FSumMethod",
     "Method",
     "MethodTable",
+    "NetworkMethod",
     "NeuralSort",
     "RenormalizedSigmoid",
     "Row",
