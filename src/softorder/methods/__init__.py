@@ -4,6 +4,7 @@ from softorder.methods._base import Method, MethodTable, Row, find, methods, reg
 from softorder.methods.fsum import FSumMethod
 from softorder.methods.masks import RenormalizedSigmoid, SequentialSoftmax
 from softorder.methods.networks import NetworkMethod
+from softorder.methods.permutahedron import PermutahedronMethod
 from softorder.methods.softmax_rows import NeuralSort, SoftSort, StochasticNeuralSort
 from softorder.methods.threshold import ThresholdMethod
 
@@ -13,6 +14,7 @@ __all__ = [
     "MethodTable",
     "NetworkMethod",
     "NeuralSort",
+    "PermutahedronMethod",
     "RenormalizedSigmoid",
     "Row",
     "SequentialSoftmax",
