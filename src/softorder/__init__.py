@@ -9,7 +9,7 @@ tensor([3., 1., 2.])
 
 from importlib.metadata import PackageNotFoundError, version
 
-from softorder import densities, kernels, losses, nn
+from softorder import densities, kernels, losses, networks, nn
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
@@ -36,6 +36,7 @@ __all__ = [
     "log_soft_topk",
     "losses",
     "methods",
+    "networks",
     "nn",
     "soft_median",
     "soft_permutation",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -166,6 +166,24 @@ def reduction(reduction: str) -> None:
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}")
 
 
+def count(name: str, value: int, least: int, most: int | None = None) -> None:
+    """A whole number in [least, most]."""
+    if not isinstance(value, numbers.Integral) or type(value) is bool:
+        raise TypeError(f"{name} must be an int, but got {type(value).__name__}")
+    if value < least or (most is not None and value > most):
+        allowed = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ValueError(f"{name} must be {allowed}, but got {value}")
+
+
+def choice(name: str, value: str, allowed: Iterable[str]) -> None:
+    """One of a few words."""
+    words = tuple(allowed)
+    if value not in words:
+        near = difflib.get_close_matches(str(value), words, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(words)}, but got {value!r}{hint}")
+
+
 def flag(name: str, value: bool) -> None:
     """An option that is either True or False."""
     if type(value) is not bool:
@@ -203,6 +221,14 @@ def unknown_method(given: str, known: Iterable[str], aliases: Mapping[str, str])
     return ValueError(f"method must be one of {', '.join(names)}, but got {given!r}{hint}")
 
 
+def serves(name: str, operator: str, operators: Iterable[str]) -> None:
+    """A method that was given as an object has the operator."""
+    if operator not in operators:
+        raise ValueError(
+            f"method must serve {operator}, but got {name!r}, which serves {', '.join(operators)}"
+        )
+
+
 def law(method: object) -> None:
     """`method` is an object with the methods cdf and pdf."""
     missing = [name for name in ("cdf", "pdf") if not callable(getattr(method, name, None))]
@@ -213,20 +239,6 @@ def law(method: object) -> None:
         )
 
 
-def serves(operator: str, name: str, operators: Iterable[str]) -> None:
-    """A method object is asked for what it can do."""
-    if operator not in operators:
-        raise ValueError(
-            f"method must serve {operator}, but got {name!r}, which serves {', '.join(operators)}"
-        )
-
-
-def choice(name: str, value: str, allowed: Collection[str]) -> None:
-    """An option that is one of a few names."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, but got {value!r}")
-
-
 def tolerance(tolerance: float) -> None:
     """`tolerance` is a finite number > 0."""
     if _is_number("tolerance", tolerance) and not 0 < tolerance < math.inf:
@@ -235,13 +247,8 @@ def tolerance(tolerance: float) -> None:
 
 def max_iterations(max_iterations: int | None) -> None:
     """`max_iterations` is None, or an int >= 1."""
-    if max_iterations is None:
-        return
-    if type(max_iterations) is not int:
-        kind = type(max_iterations).__name__
-        raise TypeError(f"max_iterations must be an int or None, but got {kind}")
-    if max_iterations < 1:
-        raise ValueError(f"max_iterations must be at least 1, but got {max_iterations}")
+    if max_iterations is not None:
+        count("max_iterations", max_iterations, least=1)
 
 
 def transport_cost(cost: object) -> None:

@@ -44,8 +44,13 @@ def _case(row, name, method):
 
 
 def _kernels(operator, name):
-    """Which can serve it. Without compiled kernels, three densities share the same F-sums."""
+    """Which can serve it. Without compiled kernels, three densities share the same F-sums.
+
+    Other families call kernels for a sort only.
+    """
     if name == "student":
         return ("torch",)
+    if name not in so.densities.BUILT_IN:
+        return ("native",)
     alike = operator in orderings.NAMES and name in ("logistic", "normal", "cauchy")
     return ("native",) if alike else ("native", "torch")

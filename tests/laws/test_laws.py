@@ -18,6 +18,26 @@ def test_law(kernel, law, case):
     law.hold(case.call)
 
 
+_BROKEN = [
+    (law, case)
+    for case in cases()
+    for law in EAGER
+    if law.concerns(case) and str(law) in case.claims.breaks
+]
+
+
+@pytest.mark.parametrize(("law", "case"), _BROKEN, ids=str)
+def test_a_law_that_is_said_to_be_broken_is(law, case):
+    with pytest.raises(AssertionError):
+        law.hold(case.call, shrink=False, examples=max(law.examples, 300 * (law.examples > 3)))
+
+
+def test_only_laws_are_broken():
+    laws = {(str(law), operator) for law in [*EAGER, *TRACED] for operator in law.operators}
+    said = {(name, case.operator) for case in cases() for name in case.claims.breaks}
+    assert said <= laws
+
+
 def _traced():
     """By default only where it tells something new: densities share their graphs.
 

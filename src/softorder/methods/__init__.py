@@ -2,6 +2,10 @@
 
 from softorder.methods._base import Method, MethodTable, Row, find, methods, register
 from softorder.methods.fsum import FSumMethod
+from softorder.methods.masks import RenormalizedSigmoid, SequentialSoftmax
+from softorder.methods.networks import NetworkMethod
+from softorder.methods.permutahedron import PermutahedronMethod
+from softorder.methods.softmax_rows import NeuralSort, SoftSort, StochasticNeuralSort
 from softorder.methods.threshold import ThresholdMethod
 from softorder.methods.transport import Sinkhorn, TransportPlan
 
@@ -9,8 +13,15 @@ __all__ = [
     "FSumMethod",
     "Method",
     "MethodTable",
+    "NetworkMethod",
+    "NeuralSort",
+    "PermutahedronMethod",
+    "RenormalizedSigmoid",
     "Row",
+    "SequentialSoftmax",
     "Sinkhorn",
+    "SoftSort",
+    "StochasticNeuralSort",
     "ThresholdMethod",
     "TransportPlan",
     "find",

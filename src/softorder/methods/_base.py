@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from html import escape
+from types import MappingProxyType
 
 from softorder import _check
 
@@ -22,7 +23,9 @@ class Method:
         soft_quantile (scores, q, temperature)                            q (..., m), one per result
         permutation_cross_entropy (scores, target, temperature, descending)   target int64
 
-    Claims are promises: the laws tests hold every method to them.
+    Claims are promises: the laws tests hold every method to them. A law that a method breaks, by
+    its definition and not by a bug, is named in `breaks`; its docstring says why, and the tests
+    show that it does.
     """
 
     name: str
@@ -34,7 +37,7 @@ class Method:
     forward_mode: bool = True
     vmap: bool = True
     compile: bool = True
-    nested: bool = True  #: places do not depend on how many are asked for
+    breaks: Mapping[str, tuple[str, ...]] = MappingProxyType({})  #: laws, by operator
 
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]
@@ -77,8 +80,8 @@ class Row:
     forward_mode: bool
     vmap: bool
     compile: bool
-    nested: bool
     paper: str
+    breaks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ class MethodTable:
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
@@ -123,14 +128,14 @@ def methods() -> MethodTable:
     """Which method serves which operator, at what cost, how smooth, from which paper.
 
     >>> import softorder as so
-    >>> [row.name for row in so.methods() if row.operator == "soft_topk"]
-    ['laplace', 'logistic', 'normal', 'cauchy', 'uniform', 'sinkhorn']
+    >>> sorted(row.name for row in so.methods() if row.operator == "soft_rank")[:4]
+    ['cauchy', 'laplace', 'logistic', 'neuralsort']
     """
     by_operator = sorted(_registry.items(), key=lambda item: item[0][0])
     return MethodTable(tuple(_row(operator, method) for (operator, _), method in by_operator))
 
 
 def _row(operator: str, method: Method) -> Row:
-    claims = [field.name for field in fields(Row)][3:]
-    values = [getattr(method, claim) for claim in claims]
+    claims = [field.name for field in fields(Row)][3:-1]
+    values = [getattr(method, claim) for claim in claims] + [method.breaks.get(operator, ())]
     return Row(operator, method.name, method.cost_of(operator), *values)

@@ -15,7 +15,7 @@ from softorder.kernels.threshold_torch import inverse
 from softorder.methods import fsum_eager
 from softorder.methods._base import Method, register
 from softorder.methods.shares import edge, log_share, share
-from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows, with_certain
+from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows
 
 _FAST = {
     "soft_rank": "O(n log n)",
@@ -136,7 +136,7 @@ class FSumMethod(Method):
         edges = edge(centre, rest, scores.unsqueeze(-2), scale)
         p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
         p = p.flip(-2) if descending else p
-        p = p if rows.finite is None else with_certain(rows, scores, p, descending)
+        p = p if rows.finite is None else rows.with_certain(scores, p, descending)
         return p.to(dtype)
 
     def _roots(

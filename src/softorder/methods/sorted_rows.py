@@ -74,6 +74,14 @@ class SortedRows:
         first, last = torch.where(there, first, place), torch.where(there, last, place + 1)
         return self.to_origin(first), self.to_origin(last)
 
+    def with_certain(self, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
+        """P completed: infinite scores are certain of their rows, and the absent ones go last."""
+        first, last = (v.unsqueeze(-2) for v in self.ranges(descending))
+        place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
+        hard = ((place >= first) & (place < last)).to(p.dtype) / (last - first)
+        p = torch.where(scores.isfinite().unsqueeze(-2), p, hard)
+        return p if self.spoiled is None else torch.where(self.spoiled.unsqueeze(-1), math.nan, p)
+
 
 def sort_rows(scores: Tensor) -> SortedRows:
     """Sorts the last axis, stably."""
@@ -87,15 +95,6 @@ def sort_rows(scores: Tensor) -> SortedRows:
     values, order = values.gather(-1, turn), order.gather(-1, turn)
     finite = values.isfinite().sum(-1, keepdim=True)
     return SortedRows(values, order, finite, n - absent, spoiled)
-
-
-def with_certain(rows: SortedRows, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
-    """The rows of infinite scores, which are certain, and of the absent ones, which go last."""
-    first, last = (v.unsqueeze(-2) for v in rows.ranges(descending))
-    place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
-    hard = ((place >= first) & (place < last)) / (last - first)
-    p = torch.where(scores.isfinite().unsqueeze(-2), p, hard.to(p.dtype))
-    return p if rows.spoiled is None else torch.where(rows.spoiled.unsqueeze(-1), math.nan, p)
 
 
 def ascending(t: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from softorder.densities import BUILT_IN
 from softorder.kernels import ordering, transport
 from softorder.kernels.transport_solver import Solution, reached, scale_of
 from softorder.methods._base import Method, register
-from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows, with_certain
+from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows
 from softorder.methods.threshold import ThresholdMethod
 from softorder.methods.transport_plan import transport_plan
 
@@ -59,6 +60,10 @@ class Sinkhorn(Method):
 
     With descending=True, and for the largest k, the negative scores are transported.
 
+    What it breaks: all anchors share one plan, so a threshold moves when there are others beside
+    it. The first k rows are not those of the whole permutation, nor do they add up to a soft_topk;
+    and a sorted value is a mean of scores, which a raised score can lower by leaving its place.
+
     Paper: SOFT top-k (Xie et al. 2020). Derivatives are theirs, by implicit differentiation.
 
     >>> import torch, softorder as so
@@ -84,7 +89,16 @@ class Sinkhorn(Method):
     }
     smoothness = "smooth"
     paper = "SOFT top-k (Xie et al. 2020)"
-    nested = False
+    breaks = MappingProxyType(
+        {
+            "soft_rank": ("doubled_scores_double_their_ranks",),
+            "soft_sort": ("raising_a_score_lowers_nothing",),
+            "soft_permutation": (
+                "first_rows_are_the_first_rows",
+                "descending_rows_add_up_to_a_soft_topk",
+            ),
+        }
+    )
 
     def __init__(
         self,
@@ -182,7 +196,7 @@ class Sinkhorn(Method):
                 gains = torch.where(scores.isfinite().unsqueeze(-2), gains, math.inf)
             levels, total = _levels(scores, rows, thresholds, descending)
             p, solution = self._rows(gains, levels, total, temperature, k, dtype)
-        return p if rows is None else with_certain(rows, scores, p, descending), solution
+        return p if rows is None else rows.with_certain(scores, p, descending), solution
 
     def _rows(
         self,

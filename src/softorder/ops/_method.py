@@ -12,11 +12,11 @@ from softorder.methods import FSumMethod, Method, ThresholdMethod, find
 
 
 def method_of(operator: str, method: object) -> Method:
-    """The method of that name, that very method, or that of a density which the user brings."""
+    """The method of that name, a method itself, or that of a density of the user."""
     if isinstance(method, str):
         return find(operator, method)
     if isinstance(method, Method):
-        _check.serves(operator, method.name, method.operators)
+        _check.serves(method.name, operator, method.operators)
         return method
     _check.law(method)
     family = ThresholdMethod if operator in ThresholdMethod.operators else FSumMethod

@@ -36,9 +36,9 @@ def soft_rank(
     Args:
         scores: float64, float32, float16 or bfloat16, of any shape with at least one axis. A score
             of -inf takes no part, +inf is certainly the largest, NaN makes its row NaN.
-        method: "laplace", "logistic", "normal", "cauchy" or "uniform" (see `so.methods()`), or an
-            even density of your own: an object with cdf and pdf. "sinkhorn", or `so.Sinkhorn(...)`,
-            is entropic transport, which has its own formulas.
+        method: "laplace", "logistic", "normal", "cauchy" or "uniform"; another one of
+            `so.methods()`, which has formulas of its own; or an even density of your own: an object
+            with cdf and pdf.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows (the shape of scores
             without `dim`). May require grad.
         dim: the axis along which the scores are ranked.

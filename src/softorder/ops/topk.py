@@ -34,9 +34,9 @@ def soft_topk(
             of -inf gets 0, +inf is certain, NaN makes its row NaN.
         k: a real number in [0, n], or a tensor of them that broadcasts over the rows (the shape of
             scores without `dim`). May require grad.
-        method: "laplace", "logistic", "normal", "cauchy", "uniform" or "sinkhorn" (see
-            `so.methods()`), a method object such as `so.Sinkhorn(...)`, or an even density of your
-            own: an object with cdf and pdf, and perhaps log_cdf and quantile.
+        method: "laplace", "logistic", "normal", "cauchy" or "uniform"; another one of
+            `so.methods()`, which has formulas of its own; or an even density of your own: an object
+            with cdf and pdf, and perhaps log_cdf and quantile.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows. May require grad.
         dim: the axis along which the scores compete.
         largest: False chooses the k smallest.

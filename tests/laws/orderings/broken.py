@@ -127,7 +127,6 @@ BROKEN = {
     "cold_limit_is_hard": _with_temperature(_SORT, lambda t, x: t + 1),
     "warm_limit_is_even": _with_temperature(_RANK, lambda t, x: min(t, 1)),
     "descending_is_ascending_of_the_negative": _without(_RANK, "descending"),
-    # nested
     "doubled_scores_double_their_ranks": _after(_RANK, lambda r: r + 1e-9),
     "raising_a_score_lowers_nothing": _before(_SORT, torch.neg),
     "first_rows_are_the_first_rows": _without(_PERMUTATION, "k"),

@@ -1,0 +1,130 @@
+"""Two historical top-k masks, as baselines. Their defects are theirs, and are kept."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from softorder.kernels.threshold_torch import inverse
+from softorder.methods._base import Method, register
+from softorder.methods.finite import row_weights
+
+
+class MaskMethod(Method):
+    """A top-k mask without a permutation. Infinities and NaN are dealt with here."""
+
+    operators = ("soft_topk",)
+    smoothness = "smooth"
+
+    def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        """The mask of what is live among finite x; what it says of the others does not count."""
+        raise NotImplementedError
+
+    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
+        live, certain = scores.isfinite(), scores == math.inf
+        crowd = certain.sum(-1)
+        left = (k - crowd).clamp(min=0)
+        p = self._mask(torch.where(live, scores, 0.0), live, left, temperature)
+        share = (k / crowd.clamp(min=1)).clamp(max=1).unsqueeze(-1).to(p.dtype)
+        p = torch.where(live, p, torch.where(certain, share, 0.0))
+        return torch.where(scores.isnan().any(-1, keepdim=True), math.nan, p)
+
+
+class SequentialSoftmax(MaskMethod):
+    """k softmaxes in a row, each of which makes its winners unlikely for the next:
+
+        p_j = softmax(α_j/τ)      α_1 = x      α_{j+1} = α_j + log(1 - p_j)      p = Σ_{j≤k} p_j
+
+    With a k that is not whole, the last softmax counts in part. The mass is k.
+
+    What it breaks: an element that wins twice has p > 1; log(1 - p) is not measured in units of the
+    scores, so that scores and temperature cannot be rescaled together; equal scores make each other
+    unlikely, so that others may overtake them, even as τ → 0; and n rounds do not take everything.
+    Papers: Plötz & Roth (2018); Xie & Ermon (2019).
+    """
+
+    name = "sequential_softmax"
+    cost = "O(n k)"
+    paper = "Plötz & Roth (2018); Xie & Ermon (2019)"
+    breaks = MappingProxyType(
+        {
+            "soft_topk": (
+                "stays_between_zero_and_one",
+                "order_is_preserved",
+                "equal_scores_get_equal_shares",
+                "raising_a_score_helps_it_alone",
+                "cold_limit_is_hard",
+                "what_the_top_leaves_is_the_bottom",
+                "only_scores_over_temperature_count",
+                "works_at_huge_and_tiny_scales",
+                "too_few_available_are_all_taken",
+                "k_n_takes_everything",
+            )
+        }
+    )
+
+    def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        scale = inverse(temperature, x.dtype)
+        top = torch.where(live, x.detach(), -math.inf).amax(-1, keepdim=True)
+        alpha, total = x - torch.where(top.isfinite(), top, 0.0), torch.zeros_like(x)
+        for weight in row_weights(k, x).unbind(-1):
+            p, log_rest = _winners(alpha, live, scale)
+            total = total + weight.unsqueeze(-1) * p
+            live = live & log_rest.isfinite()
+            alpha = torch.where(live, alpha + torch.where(live, log_rest, 0.0), alpha)
+        return total
+
+
+def _winners(alpha: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """p = softmax(α/τ) over what is live, and log(1 - p), exact where p rounds to 1."""
+    top, place = torch.where(live, alpha.detach(), -math.inf).max(-1, keepdim=True)
+    z = (alpha - torch.where(top.isfinite(), top, 0.0)) * scale
+    weight = torch.where(live, torch.exp(torch.where(live, z, 0.0)), 0.0)
+    total = weight.sum(-1, keepdim=True)
+    p = torch.where(live, weight / torch.where(total > 0, total, 1.0), 0.0)
+    leads = torch.arange(alpha.shape[-1], device=alpha.device) == place
+    others = torch.where(leads, 0.0, p).sum(-1, keepdim=True)  # what the leader leaves
+    rest = torch.where(leads, others, 1 - torch.where(leads, 0.0, p))
+    return p, torch.where(rest > 0, torch.log(torch.where(rest > 0, rest, 1.0)), -math.inf)
+
+
+class RenormalizedSigmoid(MaskMethod):
+    """Sigmoids, scaled to the mass k:
+
+        p_i = k σ(x_i/τ)/Σ_l σ(x_l/τ)
+
+    What it breaks: nothing keeps p below 1, so k = n does not give 1 to everyone; as τ → 0 all
+    positive scores share k, not the k largest; a common shift of the scores changes p.
+    Paper: Pervez et al. (2023).
+    """
+
+    name = "renormalized_sigmoid"
+    cost = "O(n)"
+    paper = "Pervez et al. (2023)"
+    breaks = MappingProxyType(
+        {
+            "soft_topk": (
+                "stays_between_zero_and_one",
+                "cold_limit_is_hard",
+                "what_the_top_leaves_is_the_bottom",
+                "ignores_a_shift",
+                "too_few_available_are_all_taken",
+                "k_n_takes_everything",
+            )
+        }
+    )
+
+    def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        log_weight = functional.logsigmoid(x * inverse(temperature, x.dtype))
+        live = live | ~live.any(-1, keepdim=True)
+        share = torch.softmax(torch.where(live, log_weight, -math.inf), -1)
+        return k.unsqueeze(-1).to(x.dtype) * share
+
+
+register(SequentialSoftmax(), aliases=("relaxed_subset", "iterative_softmax"))
+register(RenormalizedSigmoid(), aliases=("renormalised_sigmoid", "ncpss"))

@@ -1,0 +1,124 @@
+"""A network as instructions for whole layers, in which values that nobody needs are dropped.
+
+Before a layer the values of some wires stand in a list. Behind it stand the smaller ones that are
+needed later, the larger ones that are, and those that pass by. So the lists of a selection network
+shrink quickly: its cost is that of its comparators, not wires × layers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softorder.networks import Network, selection_network, sorting_network
+
+
+class Step(NamedTuple):
+    """One layer. Everything is an index along a list, int64."""
+
+    low: Tensor  # of the comparators' wires, in the list before the layer
+    high: Tensor
+    wire: Tensor  # the number of the higher wire
+    taken: Tensor  # the list behind the layer, in [smaller values, larger values, list before]
+    low_behind: Tensor  # where the values are in the list behind; its length if they are dropped
+    high_behind: Tensor
+    rest_behind: Tensor  # the same for the wires without comparator
+    before: Tensor  # the list before the layer, in [lower wires, higher wires, wires without]
+
+
+class Program(NamedTuple):
+    steps: tuple[Step, ...]
+    outputs: Tensor  # in the last list
+
+
+def program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
+    """The instructions that bring the k smallest of n to the front, on a network of that kind.
+
+    Without a kind, on the shallower one of "splitter" and "pairwise".
+    """
+    if torch.compiler.is_compiling():
+        steps, outputs = _numbers(n, k, kind)
+        lists = (Step(*(_index(index, device) for index in step)) for step in steps)
+        return Program(tuple(lists), _index(outputs, device))
+    return _program(n, k, kind, device)
+
+
+@torch.compiler.assume_constant_result
+def _numbers(n: int, k: int, kind: str | None) -> tuple:
+    """The program without tensors: a constant to the tracer, which must not look inside."""
+    steps, outputs = _program(n, k, kind, torch.device("cpu"))
+    return tuple(tuple(tuple(v.tolist()) for v in step) for step in steps), tuple(outputs.tolist())
+
+
+def _index(places: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(places, dtype=torch.int64, device=device)
+
+
+@lru_cache(maxsize=64)
+def _program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
+    steps, outputs = _instructions(network(n, k, kind))
+    moved = (Step(*(index.to(device) for index in step)) for step in steps)
+    return Program(tuple(moved), outputs.to(device))
+
+
+def network(n: int, k: int, kind: str | None) -> Network:
+    """The network that `program` takes."""
+    if k == n and kind != "splitter":
+        return sorting_network(n, kind or "pairwise")
+    kinds = ("splitter", "pairwise") if kind is None else (kind,)
+    return min((selection_network(n, k, each) for each in kinds), key=lambda net: net.depth)
+
+
+def _instructions(network: Network) -> Program:
+    """The first list holds all wires."""
+    before = np.arange(network.n)
+    steps = []
+    for pairs, needed in zip(network.comparators, _needed(network), strict=True):
+        step, before = _step(pairs, needed, before)
+        steps.append(step)
+    outputs = _places(before, network.n)[list(network.outputs)]
+    return Program(tuple(steps), torch.from_numpy(outputs))
+
+
+def _step(pairs: np.ndarray, needed: np.ndarray, before: np.ndarray) -> tuple[Step, np.ndarray]:
+    """The instructions for one layer, and the list behind it."""
+    low, high = pairs
+    rest = np.setdiff1d(before, pairs)
+    values = np.concatenate([low, high, rest])
+    behind = values[needed[values]]
+    place, place_behind = (_places(wires, len(needed)) for wires in (before, behind))
+    sources = np.concatenate([np.arange(2 * len(low)), 2 * len(low) + place[rest]])
+    parts = (
+        place[low],
+        place[high],
+        high,
+        sources[needed[values]],
+        place_behind[low],
+        place_behind[high],
+        place_behind[rest],
+        np.argsort(place[values]),
+    )
+    return Step(*map(torch.from_numpy, parts)), behind
+
+
+def _needed(network: Network) -> list[np.ndarray]:
+    """For every layer which wires are needed behind it."""
+    wires = np.zeros(network.n, dtype=bool)
+    wires[list(network.outputs)] = True
+    needed = []
+    for layer in reversed(network.comparators):
+        needed.append(wires)
+        wires = wires.copy()
+        wires[layer] = True
+    return needed[::-1]
+
+
+def _places(wires: np.ndarray, n: int) -> np.ndarray:
+    """Where each of n wires is in the list; its length if it is not there."""
+    place = np.full(n, len(wires), dtype=np.int64)
+    place[wires] = np.arange(len(wires))
+    return place
