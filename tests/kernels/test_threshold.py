@@ -18,7 +18,7 @@ _MOST = 12
 
 @pytest.mark.parametrize("density", BUILT_IN)
 @_DTYPES
-@pytest.mark.parametrize("n", [1, 2, 10, 100, 1000, 10_000])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 17, 40, 64, 100, 1000, 10_000])
 def test_passes(kernel, density, dtype, n):
     labels, *arguments = bank.problems(bank.FAMILIES, n, dtype)
     scores, k, temperature = (torch.from_numpy(v) for v in arguments)
