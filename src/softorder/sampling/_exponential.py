@@ -62,7 +62,7 @@ class ExponentialDesign(Design):
     def inclusion(self) -> Tensor:
         if self._c is None:
             return self._subsets.inclusion().inside.to(self.rows.dtype)
-        sums = self._subsets.pair_sums(self._c)
+        sums = self._subsets.pair_sums(self._c).inside
         total = self._mean_weight.unsqueeze(-1)
         return torch.where(total > 0, sums / total, 0.0).to(self.rows.dtype)
 

@@ -24,7 +24,7 @@ from torch.nn.functional import logsigmoid
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
-from softorder.sampling._subsets import Subsets
+from softorder.sampling._subsets import Share, Subsets
 from softorder.sampling._units import largest
 
 _DIGITS = 37.0
@@ -131,9 +131,8 @@ def _edge(u: Tensor, size: Tensor, step: Tensor, depth: Tensor) -> Tensor:
     return far
 
 
-def _mean(u: Tensor, size: Tensor) -> tuple[Tensor, Subsets]:
+def _mean(u: Tensor, size: Tensor) -> tuple[Share, Subsets]:
     subsets = Subsets(u, size)
     weights = level_weights(u, size)
-    sums = subsets.pair_sums(weights)
-    total = (weights * subsets.inclusion().inside).sum(-1, keepdim=True)
-    return torch.where(total > 0, sums / total, 0.0), subsets
+    inside, outside = subsets.pair_sums(weights)
+    return Share(inside / (inside + outside), outside / (inside + outside)), subsets
