@@ -1,0 +1,113 @@
+"""Argument validation of the layers. The rules are those of `_check`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import torch
+from torch import Tensor, nn
+
+from softorder._check import PerRow, eager
+
+
+def positive_k(k: PerRow) -> None:
+    """`k` is a number > 0, or a tensor of numbers that will be judged with the scores."""
+    if isinstance(k, Tensor):
+        return
+    if not isinstance(k, (numbers.Real, torch.SymInt, torch.SymFloat)) or type(k) is bool:
+        raise TypeError(f"k must be a real number or a tensor, but got {type(k).__name__}")
+    if not 0 < k < math.inf:
+        raise ValueError(f"k must be finite and > 0, but got {k}")
+
+
+def share(name: str, value: float) -> None:
+    """A number in [0, 1]."""
+    if not isinstance(value, numbers.Real) or type(value) is bool:
+        raise TypeError(f"{name} must be a real number, but got {type(value).__name__}")
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} must be between 0 and 1, but got {value}")
+
+
+def at_least(name: str, value: float, least: float) -> None:
+    """A finite real number >= least."""
+    if not isinstance(value, numbers.Real) or type(value) is bool:
+        raise TypeError(f"{name} must be a real number, but got {type(value).__name__}")
+    if not least <= value < math.inf:
+        raise ValueError(f"{name} must be finite and >= {least}, but got {value}")
+
+
+def floating(name: str, value: Tensor, axes: int) -> None:
+    """A tensor of floating dtype with at least so many axes."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
+    if not value.dtype.is_floating_point:
+        raise TypeError(f"{name} must have a floating dtype, but got {_name(value.dtype)}")
+    if value.dim() < axes:
+        raise ValueError(f"{name} must have at least {axes} axes, but got {tuple(value.shape)}")
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) -> None:
+    """Queries (..., L, E), keys (..., S, E), values (..., S, Ev), and a mask of (..., L, S)."""
+    for name, given in (("query", query), ("key", key), ("value", value)):
+        floating(name, given, 2)
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            "query and key must have the same number of features, "
+            f"but got {query.shape[-1]} and {key.shape[-1]}"
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key and value must have the same length, but got {key.shape[-2]} "
+            f"and {value.shape[-2]}"
+        )
+    if attn_mask is None:
+        return
+    if not isinstance(attn_mask, Tensor):
+        raise TypeError(f"attn_mask must be a tensor, but got {type(attn_mask).__name__}")
+    if attn_mask.dtype != torch.bool and not attn_mask.dtype.is_floating_point:
+        kind = _name(attn_mask.dtype)
+        raise TypeError(f"attn_mask must be of dtype bool or of a floating dtype, but got {kind}")
+    table = (query.shape[-2], key.shape[-2])
+    fits = zip(attn_mask.shape[-2:], table[-min(attn_mask.dim(), 2) :], strict=True)
+    if any(given not in (1, size) for given, size in fits):
+        raise ValueError(
+            f"attn_mask must broadcast to (..., {table[0]}, {table[1]}), the lengths of query and "
+            f"key, but got shape {tuple(attn_mask.shape)}"
+        )
+
+
+def heads(embed_dim: int, num_heads: int) -> None:
+    """`embed_dim` splits into `num_heads` equal parts."""
+    if embed_dim % num_heads:
+        raise ValueError(
+            f"embed_dim must be a multiple of num_heads = {num_heads}, but got {embed_dim}"
+        )
+
+
+def plain_attention(attention: nn.MultiheadAttention) -> None:
+    """An `nn.MultiheadAttention` without the options that have no counterpart here."""
+    if not isinstance(attention, nn.MultiheadAttention):
+        raise TypeError(
+            f"attention must be an nn.MultiheadAttention, but got {type(attention).__name__}"
+        )
+    if attention.bias_k is not None or attention.add_zero_attn:
+        raise ValueError("attention must have add_bias_kv=False and add_zero_attn=False")
+
+
+def labels(name: str, value: Tensor, items: int) -> None:
+    """One class index >= 0 for each item."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor of integers, but got {type(value).__name__}")
+    if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
+        raise TypeError(f"{name} must hold integers, but got a tensor of {_name(value.dtype)}")
+    if tuple(value.shape) != (items,):
+        raise ValueError(
+            f"{name} must have shape ({items},), one for each item, but got {tuple(value.shape)}"
+        )
+    if eager() and value.numel() and int(value.min()) < 0:
+        raise ValueError(f"{name} must be >= 0, but got {int(value.min())}")
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
