@@ -8,7 +8,7 @@ import numbers
 import torch
 from torch import Tensor, nn
 
-from softorder._check import PerRow, eager
+from softorder._check import PerRow, count, eager
 
 
 def positive_k(k: PerRow) -> None:
@@ -107,6 +107,68 @@ def labels(name: str, value: Tensor, items: int) -> None:
         )
     if eager() and value.numel() and int(value.min()) < 0:
         raise ValueError(f"{name} must be >= 0, but got {int(value.min())}")
+
+
+def neighbours(k: int, templates: int) -> None:
+    """There are k templates at least."""
+    if k > templates:
+        raise ValueError(
+            f"k must be between 1 and {templates}, the number of templates, but got {k}"
+        )
+
+
+def same_features(queries: Tensor, templates: Tensor) -> None:
+    """Two tables of points in the same space."""
+    for name, table in (("queries", queries), ("templates", templates)):
+        floating(name, table, 2)
+        if table.dim() != 2:
+            raise ValueError(
+                f"{name} must have the axes (points, features), but got shape {tuple(table.shape)}"
+            )
+    if queries.shape[1] != templates.shape[1]:
+        raise ValueError(
+            "queries and templates must have the same number of features, "
+            f"but got {queries.shape[1]} and {templates.shape[1]}"
+        )
+
+
+def together(**pairs: object) -> None:
+    """Arguments that are given both or not at all."""
+    given = [name for name, value in pairs.items() if value is not None]
+    if len(given) == 1:
+        (missing,) = set(pairs) - set(given)
+        raise ValueError(f"{' and '.join(pairs)} must be given together, but {missing} is None")
+
+
+def needed(name: str, value: object, when: str) -> None:
+    """An argument that is optional elsewhere."""
+    if value is None:
+        raise ValueError(f"{name} must be given {when}, but got None")
+
+
+def known_labels(unknown: list[object], classes: list[object]) -> None:
+    """No label that was not announced."""
+    if unknown:
+        raise ValueError(f"y must hold the classes {classes}, but got {unknown[0]!r} too")
+
+
+def samples(k: int, n_samples: int) -> None:
+    """Every sample has k others."""
+    count("k", k, least=1)
+    if k >= n_samples:
+        raise ValueError(f"k must be less than n_samples={n_samples}, but got {k}")
+
+
+def resumable(has_trainer: bool) -> None:
+    """The estimator was trained here and not loaded from a file."""
+    if not has_trainer:
+        raise RuntimeError("a loaded model can predict, but partial_fit needs one that was fitted")
+
+
+def remembered(count: int, call: str) -> None:
+    """Something was remembered before it is asked for."""
+    if count == 0:
+        raise RuntimeError(f"there are no templates to compare with: call {call} first")
 
 
 def _name(dtype: torch.dtype) -> str:

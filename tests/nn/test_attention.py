@@ -314,7 +314,7 @@ def test_wrong_layers():
     for arguments, options, error, message in wrong:
         with pytest.raises(error, match=message):
             so.nn.TopKAttention(*arguments, **options)
-    with pytest.raises(TypeError, match="nn.MultiheadAttention, but got Linear"):
+    with pytest.raises(TypeError, match="MultiheadAttention, but got Linear"):
         so.nn.TopKAttention.from_attention(nn.Linear(2, 2), 3)
     for option in ("add_bias_kv", "add_zero_attn"):
         with pytest.raises(ValueError, match=option):

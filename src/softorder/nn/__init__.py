@@ -2,6 +2,7 @@
 
 from softorder.nn import functional
 from softorder.nn.attention import TopKAttention
+from softorder.nn.neighbours import SoftKNN
 from softorder.nn.permutation import SoftPermutation
 from softorder.nn.quantile import SoftQuantile
 from softorder.nn.rank import SoftRank
@@ -9,6 +10,7 @@ from softorder.nn.sort import SoftSort
 from softorder.nn.topk import SoftTopK
 
 __all__ = [
+    "SoftKNN",
     "SoftPermutation",
     "SoftQuantile",
     "SoftRank",
