@@ -2,6 +2,7 @@
 
 from softorder.nn import functional
 from softorder.nn.attention import TopKAttention
+from softorder.nn.beams import Beams, BeamSearch, Decoder, SoftBeamSearch
 from softorder.nn.neighbours import SoftKNN
 from softorder.nn.permutation import SoftPermutation
 from softorder.nn.quantile import SoftQuantile
@@ -10,6 +11,10 @@ from softorder.nn.sort import SoftSort
 from softorder.nn.topk import SoftTopK
 
 __all__ = [
+    "BeamSearch",
+    "Beams",
+    "Decoder",
+    "SoftBeamSearch",
     "SoftKNN",
     "SoftPermutation",
     "SoftQuantile",
