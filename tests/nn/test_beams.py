@@ -306,7 +306,7 @@ def test_the_hard_search_compiles():
         lambda state: search(decoder, decoder.embedding.weight, state),
         fullgraph=True, backend="aot_eager",
     )  # fmt: skip
-    for eager, traced in zip(
+    for plain, traced in zip(
         search(decoder, decoder.embedding, state), compiled(state), strict=True
     ):
         torch.testing.assert_close(traced, plain)
