@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from softorder import densities, kernels, losses, networks, nn
+from softorder import densities, distributions, estimators, kernels, losses, networks, nn, sampling
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
@@ -33,6 +33,8 @@ __all__ = [
     "Sinkhorn",
     "__version__",
     "densities",
+    "distributions",
+    "estimators",
     "hard",
     "kernels",
     "log_soft_topk",
@@ -40,6 +42,7 @@ __all__ = [
     "methods",
     "networks",
     "nn",
+    "sampling",
     "soft_median",
     "soft_permutation",
     "soft_quantile",

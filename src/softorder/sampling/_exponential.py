@@ -1,0 +1,112 @@
+"""Laws of the form P(x) ∝ e^<u,x> <c,x> over the subsets of size k, and what can be told of them.
+
+With c = 1 this is conditional Poisson sampling; Sampford's and Pareto's designs have other c. With
+π, π_ij the marginals of the law without c, which `_subsets` gives, and C = <c, π>:
+
+    P(x) = P_1(x) <c,x>/C      P(x_i = 1) = Σ_j c_j π_ij / C
+    P(x_i = x_j = 1) = Re Σ_l g_l s_i s_j (<c,s> + c_i (1 - s_i) + c_j (1 - s_j)) / C     i ≠ j
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.distributions.utils import lazy_property
+from torch.nn.functional import logsigmoid
+
+from softorder import _check
+from softorder.sampling._base import Design
+from softorder.sampling._subsets import Subsets, tilt
+
+
+class ExponentialDesign(Design):
+    """A design with logits u and weights c; a subclass gives them."""
+
+    offers: ClassVar[tuple[str, ...]] = ("inclusion", "log_prob", "joint")
+
+    @abstractmethod
+    def _logits(self) -> Tensor:
+        """θ, up to a constant."""
+
+    def _weights(self) -> Tensor | None:
+        """c, or None for c = 1."""
+        return None
+
+    @lazy_property
+    def _u(self) -> Tensor:
+        return tilt(self._logits(), self.size.double())
+
+    @lazy_property
+    def _c(self) -> Tensor | None:
+        return self._weights()
+
+    @lazy_property
+    def _subsets(self) -> Subsets:
+        precision = torch.float64 if self.rows.dtype == torch.float64 else torch.float32
+        return Subsets(self._u, self.size, precision)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        chances = logsigmoid(torch.where(x > 0, self._u, -self._u)).sum(-1)
+        result = chances - self._log_mass()
+        if self._c is not None:
+            # no unit: neither sum has a term
+            none = self.size == 0
+            taken = torch.where(none, 1.0, torch.where(x > 0, self._c, 0.0).sum(-1))
+            result = result + taken.log() - torch.where(none, 1.0, self._mean_weight).log()
+        possible = x.sum(-1) == self.size
+        return torch.where(possible, result, -torch.inf).to(self.rows.dtype)
+
+    def inclusion(self) -> Tensor:
+        if self._c is None:
+            return self._subsets.inclusion().inside.to(self.rows.dtype)
+        sums = self._subsets.pair_sums(self._c)
+        total = self._mean_weight.unsqueeze(-1)
+        return torch.where(total > 0, sums / total, 0.0).to(self.rows.dtype)
+
+    def joint(self) -> Tensor:
+        s, g = self._subsets.shares(), self._subsets.weight
+        pairs = (s * g.unsqueeze(-2)) @ s.transpose(-1, -2)
+        if self._c is not None:
+            c = self._c.unsqueeze(-1).to(s.dtype)
+            weighted = g * self._subsets.through(self._c)
+            pairs = (s * weighted.unsqueeze(-2)) @ s.transpose(-1, -2)
+            own = (s * (c * (1 - s) * g.unsqueeze(-2))) @ s.transpose(-1, -2)
+            pairs = (pairs + own + own.transpose(-1, -2)) / self._mean_weight[..., None, None]
+        diagonal = torch.eye(s.shape[-2], dtype=torch.bool, device=s.device)
+        result = torch.where(diagonal, self.inclusion().unsqueeze(-1), pairs.real)
+        return result.to(self.rows.dtype)
+
+    @lazy_property
+    def _mean_weight(self) -> Tensor:
+        """C = <c, π>."""
+        assert self._c is not None
+        return (self._c * self._subsets.inclusion().inside).sum(-1)
+
+    def _log_mass(self) -> Tensor:
+        """log P(S = k)."""
+        if not (self._u.requires_grad and torch.is_grad_enabled() and _check.eager()):
+            return self._subsets.log_mass
+        return _LogMass.apply(self._u, self.size, self.rows.dtype)
+
+
+class _LogMass(torch.autograd.Function):
+    """log P(S = k) with the derivative π - p, instead of one through every product."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, size: Tensor, dtype: torch.dtype) -> Tensor:
+        precision = torch.float64 if dtype == torch.float64 else torch.float32
+        ctx.precision, ctx.subsets = precision, Subsets(u, size, precision)
+        ctx.save_for_backward(u, size)
+        return ctx.subsets.log_mass
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        subsets = ctx.subsets
+        if torch.is_grad_enabled():  # for a second derivative
+            u, size = ctx.saved_tensors
+            subsets = Subsets(u, size, ctx.precision)
+        moved = subsets.inclusion().inside - subsets.p
+        return upstream.unsqueeze(-1) * moved, None, None
