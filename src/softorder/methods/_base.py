@@ -67,6 +67,15 @@ def find(operator: str, name: str) -> Method:
     return method
 
 
+def find_any(operators: tuple[str, ...], name: str) -> tuple[str, Method]:
+    """The first of the operators that a method of that name serves, and the method."""
+    for operator in operators:
+        if (operator, name) in _registry:
+            return operator, _registry[operator, name]
+    known = {name for served, name in _registry if served in operators}
+    raise _check.unknown_method(name, known, _aliases)
+
+
 # ---- the table --------------------------------------------------------------------------------
 
 
