@@ -114,3 +114,57 @@ def positive(name: str, value: float) -> None:
         raise TypeError(f"{name} must be a number, but got a tensor")
     if _check._is_number(name, value) and not 0 < value < math.inf:
         raise ValueError(f"{name} must be finite and > 0, but got {value}")
+
+
+def shares(target: Tensor, scores: Tensor) -> None:
+    """`target` holds numbers in [0, 1], and is shaped as scores."""
+    relevance("target", target, scores)
+    if _check.eager() and target.numel() and not ((target >= 0) & (target <= 1)).all():
+        wrong = ~((target >= 0) & (target <= 1))
+        raise ValueError(f"target must be between 0 and 1, but got {_check._first(target, wrong)}")
+
+
+def relevance(name: str, target: Tensor, scores: Tensor) -> None:
+    """One real number for each score."""
+    if not isinstance(target, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(target).__name__}")
+    if target.dtype.is_complex:
+        raise TypeError(f"{name} must hold real numbers, but got a tensor of {target.dtype}")
+    if target.shape != scores.shape:
+        raise ValueError(
+            f"{name} must have the shape of scores, {tuple(scores.shape)}, but got shape "
+            f"{tuple(target.shape)}"
+        )
+
+
+def sums(found: Tensor, k: Tensor, absent: Tensor) -> None:
+    """The targets of every row sum to k, or to the number of scores that take part if less."""
+    if not _check.eager():
+        return
+    present = (~absent).sum(-1)
+    wanted = torch.minimum(k.to(found.device), present)
+    wrong = (found - wanted).abs() > 1e-3 * wanted.clamp(min=1)
+    if wrong.any():
+        raise ValueError(
+            f"target must sum to k = {_check._first(wanted.expand_as(found), wrong):g} along dim, "
+            f"but got a sum of {_check._first(found, wrong):g}"
+        )
+
+
+def threshold_method(density: object, is_one: bool) -> None:
+    """A density, and not another kind of method."""
+    if not is_one:
+        raise ValueError(
+            "density must be laplace, logistic, normal, cauchy, uniform or an even density of your "
+            f"own, but got {density!r}"
+        )
+
+
+def no_negatives(name: str, values: Tensor) -> None:
+    """Finite numbers >= 0."""
+    if _check.eager() and values.numel():
+        wrong = ~((values >= 0) & values.isfinite())
+        if wrong.any():
+            raise ValueError(
+                f"{name} must be finite and >= 0, but got {_check._first(values, wrong)}"
+            )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from softorder import _check, _check_losses
 
@@ -42,6 +44,17 @@ class Samples:
         """One number for all, or one per row, of what broadcasts over the target."""
         return value if value.dim() == 0 else value.expand(self.shape).reshape(-1)
 
+    def split(self) -> tuple[Tensor, Tensor]:
+        """The scores of the targets, and all scores with -inf in their places."""
+        own = self.target.unsqueeze(-1)
+        others = self.scores.scatter(-1, own, -math.inf)
+        return self.scores.gather(-1, own).squeeze(-1), others
+
+    def reduce_weighted(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+        """The losses of the rows, which the weights of their classes are still to be put on."""
+        losses = losses if weight is None else losses * weight[self.target]
+        return self.reduce(losses, weight, reduction)
+
     def reduce(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
         """The losses of the rows, weighted already; the mean is that of the weights, too."""
         losses = torch.where(self.kept, losses, 0.0)
@@ -52,6 +65,35 @@ class Samples:
             shares = self.kept if weight is None else torch.where(self.kept, weight[self.target], 0)
             total = total / shares.sum()
         return total.to(self.dtype)
+
+
+class ClassLoss(nn.Module):
+    """A loss with a whole k and a margin, and what torch's losses have."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self, k: int, margin: float, weight: Tensor | None, ignore_index: int, reduction: str
+    ) -> None:
+        super().__init__()
+        _check.count("k", k, least=1)
+        _check_losses.positive("margin", margin)
+        _check_losses.weight(weight)
+        _check.reduction(reduction)
+        self.k = k
+        self.margin = margin
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the function that it stands for."""
+        names = "k", "margin", "weight", "ignore_index", "reduction"
+        return {name: getattr(self, name) for name in names}
+
+    def extra_repr(self) -> str:
+        shown = {name: value for name, value in self.options().items() if name != "weight"}
+        return ", ".join(f"{name}={value!r}" for name, value in shown.items())
 
 
 def _autocasts(scores: Tensor) -> bool:

@@ -21,7 +21,8 @@ class Method:
         soft_rank, soft_sort (scores, temperature, descending)
         soft_permutation (scores, temperature, descending, k)             k a number of rows
         soft_quantile (scores, q, temperature)                            q (..., m), one per result
-        permutation_cross_entropy (scores, target, temperature, descending)   target int64
+        permutation_cross_entropy (scores, target, temperature, descending, last=None)
+                                  target and last int64: the first and the last place allowed
 
     Claims are promises: the laws tests hold every method to them. A law that a method breaks, by
     its definition and not by a bug, is named in `breaks`; its docstring says why, and the tests

@@ -48,6 +48,10 @@ class ThresholdMethod(Method):
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
 
+    def distance(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        """u = (x - b)/τ with its derivatives, as far as u is finite."""
+        return self._distance(scores, k, temperature, log=True)
+
     def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
         b, _ = threshold.solve(scores, k, temperature, self.density)
         if _check.eager() and not self._learns(scores, k, temperature):
