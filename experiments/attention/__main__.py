@@ -91,7 +91,7 @@ def _bleu(model: Translator, data: Data, config: Config) -> float:
         rows = model.translate(english, config.words + 4).tolist()
         said += [data.french.text(row) for row in rows]
     wanted = [" ".join(pair[1]) for pair in data.test]
-    return BLEU(tokenize="none").corpus_score(said, [wanted]).score
+    return BLEU(tokenize="none", force=True).corpus_score(said, [wanted]).score
 
 
 def _parts(data: Data) -> list:  # type: ignore[type-arg]

@@ -8,7 +8,7 @@ import numbers
 import torch
 from torch import Tensor, nn
 
-from softorder._check import PerRow, count, eager
+from softorder._check import PerRow, choice, count, eager
 
 
 def positive_k(k: PerRow) -> None:
@@ -202,6 +202,54 @@ def sequences(target: Tensor, batch: int, vocabulary: int, ignore_index: int) ->
         )
     if bool((token[:, 1:] & ~token[:, :-1]).any()):
         raise ValueError("target must have ignore_index only behind its tokens")
+
+
+def gate_start(start: float | None, features: int | None, k: float | None) -> None:
+    """`start` belongs to a gate that learns its size; k is no more than there are features."""
+    if features is not None and k is not None and k > features:
+        raise ValueError(f"k must be at most features = {features}, but got {k}")
+    if start is None:
+        return
+    if features is None or k is not None:
+        raise ValueError("start must be None unless k is None and features is given")
+    at_least("start", start, 0)
+    if not 0 < start < features:
+        raise ValueError(f"start must be between 0 and features = {features}, but got {start}")
+
+
+def drawing_estimator(estimator: object) -> None:
+    """An estimator that gives draws with a gradient."""
+    if estimator == "score_function":
+        raise ValueError(
+            "estimator must give draws that carry a gradient, but got 'score_function', which "
+            "needs the loss: call so.estimators.score_function with gate.law() and the loss instead"
+        )
+    if not callable(estimator):
+        estimators = ("straight_through", "second_order", "relaxed", "simple")
+        choice("estimator", str(estimator), estimators)
+
+
+def own_logits(logits: Tensor | None) -> Tensor:
+    """The logits of a gate that was made with features."""
+    if logits is None:
+        raise ValueError("logits must be given to a gate that was made with features=None")
+    return logits
+
+
+def gated(found: int, features: int | None, logits: Tensor | None) -> None:
+    """The gate and the input have the same features; logits come from one side only."""
+    if features is None:
+        features = own_logits(logits).shape[-1]
+    elif logits is not None:
+        raise ValueError("logits must be None for a gate that has logits of its own")
+    if found != features:
+        raise ValueError(f"x must have {features} features along dim, but got {found}")
+
+
+def one_row(table: Tensor) -> None:
+    """A vector, not a batch of them."""
+    if table.dim() != 1:
+        raise ValueError(f"logits must be a single row here, but got shape {tuple(table.shape)}")
 
 
 def needed(name: str, value: object, when: str) -> None:

@@ -3,6 +3,8 @@
 from softorder.nn import functional
 from softorder.nn.attention import TopKAttention
 from softorder.nn.beams import Beams, BeamSearch, Decoder, SoftBeamSearch
+from softorder.nn.gate import KHotGate
+from softorder.nn.khot_head import KHotCode, KHotHead
 from softorder.nn.neighbours import SoftKNN
 from softorder.nn.permutation import SoftPermutation
 from softorder.nn.quantile import SoftQuantile
@@ -14,6 +16,9 @@ __all__ = [
     "BeamSearch",
     "Beams",
     "Decoder",
+    "KHotCode",
+    "KHotGate",
+    "KHotHead",
     "SoftBeamSearch",
     "SoftKNN",
     "SoftPermutation",
