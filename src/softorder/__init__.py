@@ -9,10 +9,11 @@ tensor([3., 1., 2.])
 
 from importlib.metadata import PackageNotFoundError, version
 
-from softorder import densities, kernels, losses, networks, nn
+from softorder import densities, kernels, losses, metrics, networks, nn
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
+    calibrate_temperature,
     log_soft_topk,
     soft_median,
     soft_permutation,
@@ -30,12 +31,14 @@ except PackageNotFoundError:  # used from a source tree
 __all__ = [
     "Sinkhorn",
     "__version__",
+    "calibrate_temperature",
     "densities",
     "hard",
     "kernels",
     "log_soft_topk",
     "losses",
     "methods",
+    "metrics",
     "networks",
     "nn",
     "soft_median",
