@@ -151,13 +151,21 @@ def sums(found: Tensor, k: Tensor, absent: Tensor) -> None:
         )
 
 
-def threshold_method(density: object, is_one: bool) -> None:
+def threshold_method(name: str, density: object, is_one: bool) -> None:
     """A density, and not another kind of method."""
     if not is_one:
         raise ValueError(
-            "density must be laplace, logistic, normal, cauchy, uniform or an even density of your "
+            f"{name} must be laplace, logistic, normal, cauchy, uniform or an even density of your "
             f"own, but got {density!r}"
         )
+
+
+def between(name: str, value: float) -> None:
+    """A number between 0 and 1, both excluded."""
+    if isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a number, but got a tensor")
+    if _check._is_number(name, value) and not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, both excluded, but got {value}")
 
 
 def no_negatives(name: str, values: Tensor) -> None:

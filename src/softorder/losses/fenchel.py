@@ -96,7 +96,7 @@ def _terms(method: ThresholdMethod, x: Tensor, y: Tensor, k: Tensor, tau: Tensor
 
 def _threshold(density: object) -> ThresholdMethod:
     method = method_of("log_soft_topk", density)
-    _check_losses.threshold_method(density, isinstance(method, ThresholdMethod))
+    _check_losses.threshold_method("density", density, isinstance(method, ThresholdMethod))
     assert isinstance(method, ThresholdMethod)
     return method
 
