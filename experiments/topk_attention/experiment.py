@@ -1,17 +1,17 @@
-"""python -m experiments.attention --help"""
+"""English to French: a small transformer with softmax and with top-k attention."""
 
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from pathlib import Path
 
 import torch
 from torch import nn
 
-from experiments.attention.config import PRESETS, Config
-from experiments.attention.data import PAD, Data, load
-from experiments.attention.model import Translator
-from experiments.trials import Column, Figures, arguments, chosen_arms, run
+from experiments.experiment import Experiment, Setting, Trial
+from experiments.topk_attention.config import PRESETS, Config
+from experiments.topk_attention.data import PAD, Data, load
+from experiments.topk_attention.model import Translator
+from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
     Column("bleu", "BLEU", 2),
@@ -21,9 +21,9 @@ COLUMNS = (
 )
 
 
-def trial(arm: str, seed: int, config: Config, folder: Path | None) -> Figures:
+def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
     """Train, translate the test sentences, count."""
-    data = _data(folder, config, seed)
+    data = _data(setting, config, seed)
     method = arm.removeprefix("top-k, ") if arm != "softmax" else None
     sizes = (len(data.english.names), len(data.french.names))
     torch.manual_seed(seed)
@@ -38,9 +38,9 @@ def trial(arm: str, seed: int, config: Config, folder: Path | None) -> Figures:
 
 
 @lru_cache(maxsize=1)
-def _data(folder: Path | None, config: Config, seed: int) -> Data:
+def _data(setting: Setting, config: Config, seed: int) -> Data:
     sizes = (config.pairs, config.test_pairs, config.words, config.vocabulary)
-    return load(folder, *sizes, seed)
+    return load(setting, *sizes, seed)
 
 
 def _train(model: Translator, data: Data, config: Config) -> None:
@@ -98,25 +98,21 @@ def _parts(data: Data) -> list:  # type: ignore[type-arg]
     return [data.test[i : i + 250] for i in range(0, len(data.test), 250)]
 
 
-def main() -> None:
-    chosen = arguments(
-        "attention",
-        "English to French: a small transformer with softmax and with top-k attention.",
-        PRESETS,
-        data="the folder with fra-eng.zip",
-    )
-    config = PRESETS[chosen.preset]
-    run(
-        f"Attention on English-French ({config.pairs:,} pairs, k = {config.k}), "
-        f"preset {chosen.preset}",
-        config,
-        COLUMNS,
-        chosen_arms(config.arms, chosen.arms),
-        partial(trial, config=config, folder=chosen.data),
-        chosen.seeds or config.seeds,
-        chosen.output,
-    )
+def session(config: Config, setting: Setting, _: Trials) -> Trial:
+    return partial(trial, config=config, setting=setting)
 
 
-if __name__ == "__main__":
-    main()
+def needs(_config: Config, _arm: str) -> tuple[str, ...]:
+    return ("english_french",)
+
+
+EXPERIMENT = Experiment(
+    name="topk_attention",
+    title="Top-k attention: English to French",
+    presets=PRESETS,
+    columns=COLUMNS,
+    arms=lambda config: config.arms,
+    session=session,
+    needs=needs,
+    devices=("cpu",),
+)

@@ -59,7 +59,7 @@ PRESETS = {
         k=4,
         seeds=2,
     ),
-    "full": Config(
+    "paper": Config(
         pairs=115_000,
         test_pairs=5_000,
         words=20,
