@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Order:
     arms: Sequence[str] = ()  #: only these
     fresh: bool = False  #: forget what was done before
     output: Path = Path("results")
-    setting: Setting = Setting()
+    setting: Setting = field(default_factory=Setting)
 
 
 def run(experiment: Experiment, order: Order) -> Trials:

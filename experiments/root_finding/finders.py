@@ -2,8 +2,8 @@
 
     Σ_i σ(x_i + c) = k
 
-Newton's and Halley's steps are kept from diverging by a bisection at their side: of the two, the one
-with the smaller error is taken.
+Newton's and Halley's steps are kept from diverging by a bisection at their side: of the two, the
+one with the smaller error is taken.
 """
 
 from __future__ import annotations
