@@ -25,11 +25,11 @@ torch takes of these formulas are right.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.distributions.utils import lazy_property  # keeps gradients, also under no_grad
 
 from softorder.densities import BUILT_IN
 from softorder.kernels import threshold
@@ -74,7 +74,7 @@ class Subsets:
         self.weight = terms / mass
         self.log_mass = mass.squeeze(-1).log()
 
-    @cached_property
+    @lazy_property
     def _nearness(self) -> Tensor:
         """R = 1/|1 - p + p z|² = 1/(1 - 4 p q sin²(t/2)), (..., n, points): s = p (q z + p) R."""
         chord = 4 * torch.sin(self.angle / 2).square()
@@ -118,7 +118,7 @@ class Subsets:
         p, q = self.p, self.q
         return Share(p * (q * ahead + p * here), q * (q * here + p * behind))
 
-    @cached_property
+    @lazy_property
     def _products(self) -> Tensor:
         """Re Σ_l g_l s_il (1 - s_il)."""
         ahead, here, behind = (self._nearness.square() @ self._around(self.weight)).unbind(-1)

@@ -25,7 +25,7 @@ from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
 from softorder.sampling._subsets import Share, Subsets
-from softorder.sampling._units import largest
+from softorder.sampling._units import largest, log_odds
 
 _DIGITS = 37.0
 _FARTHEST = 37.0  # logits of the working law: beyond it a unit is certain to 1e-16
@@ -54,7 +54,7 @@ class Pareto(ExponentialDesign):
         return probs / (1 - probs)
 
     def _logits(self) -> Tensor:
-        return torch.logit(self.rows.double())
+        return log_odds(self.rows.double())
 
     def _weights(self) -> Tensor:
         return level_weights(self._u, self.size)
