@@ -81,6 +81,7 @@ class Subsets:
         variance = (self.p * self.q).unsqueeze(-1)
         return torch.reciprocal(1 - variance * chord.unsqueeze(-2))
 
+    @lazy_property
     def inclusion(self) -> Share:
         """P(x_i = 1) and P(x_i = 0)."""
         return self._means(self.weight)
@@ -97,7 +98,7 @@ class Subsets:
 
     def covariance_times(self, values: Tensor) -> Tensor:
         """Cov(x) v, the derivative of the inclusion probabilities in θ along v."""
-        inside = self.inclusion().inside
+        inside = self.inclusion.inside
         mean = (inside * values).sum(-1, keepdim=True)
         return self.pair_sums(values).inside - inside * mean
 
