@@ -21,6 +21,7 @@ DESIGNS = ("pareto", "systematic", "pivotal", "conditional_poisson", "sampford")
 DRAW, SCORE = Shape(256, 1_000), Shape(64, 1_000)
 SWEEP = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 DOUBLINGS = (1_000, 2_000, 4_000, 8_000)
+_PLOTTED = ("pareto", "conditional_poisson")
 _RECURSION = 300  # units, beyond which it takes minutes
 
 _DRAW = "A draw and its straight-through gradient, × hard torch.topk"
@@ -108,7 +109,8 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     if "recursion" in chosen:
         for n in SWEEP[: 3 if quick else None]:
             theirs = [khot_recursion.provider] if n <= _RECURSION else []
-            yield _timed("peers", _case(Shape(1, n)), [topk], [*draws, *theirs], seconds)
+            ours = [draw for draw in draws if draw.density in _PLOTTED]
+            yield _timed("peers", _case(Shape(1, n)), [topk], [*ours, *theirs], seconds)
 
 
 def _case(shape: Shape) -> Case:
