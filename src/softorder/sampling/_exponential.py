@@ -45,26 +45,27 @@ class ExponentialDesign(Design):
 
     @lazy_property
     def _subsets(self) -> Subsets:
-        precision = torch.float64 if self.rows.dtype == torch.float64 else torch.float32
-        return Subsets(self._u, self.size, precision)
+        return Subsets(self._u, self.size, self._precision)
 
     def log_prob(self, x: Tensor) -> Tensor:
         chances = logsigmoid(torch.where(x > 0, self._u, -self._u)).sum(-1)
         result = chances - self._log_mass()
         if self._c is not None:
-            # no unit: neither sum has a term
-            none = self.size == 0
-            taken = torch.where(none, 1.0, torch.where(x > 0, self._c, 0.0).sum(-1))
-            result = result + taken.log() - torch.where(none, 1.0, self._mean_weight).log()
+            # no choice: x is certain, and <c,x> and C may both be 0
+            choice = self._mean_weight > 0
+            taken = torch.where(choice, torch.where(x > 0, self._c, 0.0).sum(-1), 1.0)
+            result = result + taken.log() - torch.where(choice, self._mean_weight, 1.0).log()
         possible = x.sum(-1) == self.size
         return torch.where(possible, result, -torch.inf).to(self.rows.dtype)
 
     def inclusion(self) -> Tensor:
-        if self._c is None:
-            return self._subsets.inclusion().inside.to(self.rows.dtype)
-        sums = self._subsets.pair_sums(self._c).inside
-        total = self._mean_weight.unsqueeze(-1)
-        return torch.where(total > 0, sums / total, 0.0).to(self.rows.dtype)
+        if self._c is None and self._learns:
+            return _Inclusion.apply(self._u, self.size, self._precision).to(self.rows.dtype)
+        result = self._subsets.inclusion.inside
+        if self._c is not None:
+            weighted = self._subsets.pair_sums(self._c).inside
+            result = _divide(weighted, self._mean_weight.unsqueeze(-1), result)
+        return result.to(self.rows.dtype)
 
     def joint(self) -> Tensor:
         s, g = self._subsets.shares(), self._subsets.weight
@@ -72,9 +73,10 @@ class ExponentialDesign(Design):
         if self._c is not None:
             c = self._c.unsqueeze(-1).to(s.dtype)
             weighted = g * self._subsets.through(self._c)
-            pairs = (s * weighted.unsqueeze(-2)) @ s.transpose(-1, -2)
+            crossed = (s * weighted.unsqueeze(-2)) @ s.transpose(-1, -2)
             own = (s * (c * (1 - s) * g.unsqueeze(-2))) @ s.transpose(-1, -2)
-            pairs = (pairs + own + own.transpose(-1, -2)) / self._mean_weight[..., None, None]
+            crossed = crossed + own + own.transpose(-1, -2)
+            pairs = _divide(crossed, self._mean_weight[..., None, None], pairs)
         diagonal = torch.eye(s.shape[-2], dtype=torch.bool, device=s.device)
         result = torch.where(diagonal, self.inclusion().unsqueeze(-1), pairs.real)
         return result.to(self.rows.dtype)
@@ -83,30 +85,71 @@ class ExponentialDesign(Design):
     def _mean_weight(self) -> Tensor:
         """C = <c, π>."""
         assert self._c is not None
-        return (self._c * self._subsets.inclusion().inside).sum(-1)
+        return (self._c * self._subsets.inclusion.inside).sum(-1)
 
     def _log_mass(self) -> Tensor:
         """log P(S = k)."""
-        if not (self._u.requires_grad and torch.is_grad_enabled() and _check.eager()):
-            return self._subsets.log_mass
-        return _LogMass.apply(self._u, self.size, self.rows.dtype)
+        if self._learns:
+            return _LogMass.apply(self._u, self.size, self._precision)
+        return self._subsets.log_mass
+
+    @property
+    def _precision(self) -> torch.dtype:
+        return torch.float64 if self.rows.dtype == torch.float64 else torch.float32
+
+    @property
+    def _learns(self) -> bool:
+        """Whether derivatives are wanted that autograd.Functions can give."""
+        return self._u.requires_grad and torch.is_grad_enabled() and _check.eager()
+
+
+def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
+    """weighted/total, or `plain` where c is 0 for all that can be drawn."""
+    return torch.where(total > 0, weighted / torch.where(total > 0, total, 1.0), plain)
+
+
+# ---- derivatives in closed form, instead of those through every product -------------------------
+
+
+def _keep(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Subsets:
+    subsets = Subsets(u, size, precision)
+    ctx.precision = precision
+    ctx.subsets = subsets.single() if precision == torch.float32 else subsets
+    ctx.save_for_backward(u, size)
+    return subsets
+
+
+def _kept(ctx: Any) -> Subsets:
+    """The same subsets, with the graph of their formulas if a second derivative is wanted."""
+    if not torch.is_grad_enabled():
+        return ctx.subsets
+    u, size = ctx.saved_tensors
+    return Subsets(u, size, ctx.precision)
 
 
 class _LogMass(torch.autograd.Function):
-    """log P(S = k) with the derivative π - p, instead of one through every product."""
+    """log P(S = k), whose derivative is π - p."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, size: Tensor, dtype: torch.dtype) -> Tensor:
-        precision = torch.float64 if dtype == torch.float64 else torch.float32
-        ctx.precision, ctx.subsets = precision, Subsets(u, size, precision)
-        ctx.save_for_backward(u, size)
-        return ctx.subsets.log_mass
+    def forward(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Tensor:
+        return _keep(ctx, u, size, precision).log_mass
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        subsets = ctx.subsets
-        if torch.is_grad_enabled():  # for a second derivative
-            u, size = ctx.saved_tensors
-            subsets = Subsets(u, size, ctx.precision)
-        moved = subsets.inclusion().inside - subsets.p
-        return upstream.unsqueeze(-1) * moved, None, None
+        subsets = _kept(ctx)
+        moved = subsets.inclusion.inside - subsets.p
+        return (upstream.unsqueeze(-1) * moved).to(upstream.dtype), None, None
+
+
+class _Inclusion(torch.autograd.Function):
+    """π, whose derivative is Cov(x)."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Tensor:
+        return _keep(ctx, u, size, precision).inclusion.inside
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        subsets = _kept(ctx)
+        moved = subsets.covariance_times(upstream.to(subsets.p.dtype))
+        return moved.to(upstream.dtype), None, None
