@@ -13,7 +13,7 @@ from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.methods import ThresholdMethod
 from softorder.ops import soft_topk
 from softorder.sampling import Design
-from softorder.sampling._units import extend
+from softorder.sampling._units import extend, log_odds
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Relaxation:
         return soft_topk(logits, self.k, method=ThresholdMethod(self.density))
 
     def logits(self, probs: Tensor) -> Tensor:
-        return self.density.quantile(probs)
+        return log_odds(probs, self.density.quantile)
 
 
 def density_of(density: str | Density | object | None) -> Density:

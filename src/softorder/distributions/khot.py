@@ -82,7 +82,7 @@ class KHot(Distribution):
         if probs is not None:
             _check.probs(probs, k)
         self.design, self.density, self._given_as = find(design), density, name
-        self._set(given, k, given.shape[:-1] if k is None else _rows(given, k))
+        self._set(given, k, given.shape[:-1])
         super().__init__(self._given.shape[:-1], given.shape[-1:], validate_args=validate_args)
 
     def _set(self, given: Tensor, k: Tensor | None, rows: Sequence[int]) -> None:
@@ -236,10 +236,6 @@ class KHot(Distribution):
 
     def __repr__(self) -> str:
         return f"KHot({self._given_as}: {tuple(self._given.shape)}, design={self.design.name!r})"
-
-
-def _rows(given: Tensor, k: Tensor) -> torch.Size:
-    return torch.broadcast_shapes(given.shape[:-1], k.shape)
 
 
 @register_kl(KHot, KHot)

@@ -52,19 +52,19 @@ class ExponentialDesign(Design):
         chances = logsigmoid(torch.where(x > 0, self._u, -self._u)).sum(-1)
         result = chances - self._log_mass()
         if self._c is not None:
-            # no unit: neither sum has a term
-            none = self.size == 0
-            taken = torch.where(none, 1.0, torch.where(x > 0, self._c, 0.0).sum(-1))
-            result = result + taken.log() - torch.where(none, 1.0, self._mean_weight).log()
+            # no choice: x is certain, and <c,x> and C may both be 0
+            choice = self._mean_weight > 0
+            taken = torch.where(choice, torch.where(x > 0, self._c, 0.0).sum(-1), 1.0)
+            result = result + taken.log() - torch.where(choice, self._mean_weight, 1.0).log()
         possible = x.sum(-1) == self.size
         return torch.where(possible, result, -torch.inf).to(self.rows.dtype)
 
     def inclusion(self) -> Tensor:
-        if self._c is None:
-            return self._subsets.inclusion().inside.to(self.rows.dtype)
-        sums = self._subsets.pair_sums(self._c)
-        total = self._mean_weight.unsqueeze(-1)
-        return torch.where(total > 0, sums / total, 0.0).to(self.rows.dtype)
+        result = self._subsets.inclusion().inside
+        if self._c is not None:
+            weighted = self._subsets.pair_sums(self._c).inside
+            result = _divide(weighted, self._mean_weight.unsqueeze(-1), result)
+        return result.to(self.rows.dtype)
 
     def joint(self) -> Tensor:
         s, g = self._subsets.shares(), self._subsets.weight
@@ -72,9 +72,10 @@ class ExponentialDesign(Design):
         if self._c is not None:
             c = self._c.unsqueeze(-1).to(s.dtype)
             weighted = g * self._subsets.through(self._c)
-            pairs = (s * weighted.unsqueeze(-2)) @ s.transpose(-1, -2)
+            crossed = (s * weighted.unsqueeze(-2)) @ s.transpose(-1, -2)
             own = (s * (c * (1 - s) * g.unsqueeze(-2))) @ s.transpose(-1, -2)
-            pairs = (pairs + own + own.transpose(-1, -2)) / self._mean_weight[..., None, None]
+            crossed = crossed + own + own.transpose(-1, -2)
+            pairs = _divide(crossed, self._mean_weight[..., None, None], pairs)
         diagonal = torch.eye(s.shape[-2], dtype=torch.bool, device=s.device)
         result = torch.where(diagonal, self.inclusion().unsqueeze(-1), pairs.real)
         return result.to(self.rows.dtype)
@@ -90,6 +91,11 @@ class ExponentialDesign(Design):
         if not (self._u.requires_grad and torch.is_grad_enabled() and _check.eager()):
             return self._subsets.log_mass
         return _LogMass.apply(self._u, self.size, self.rows.dtype)
+
+
+def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
+    """weighted/total, or `plain` where c is 0 for all that can be drawn."""
+    return torch.where(total > 0, weighted / torch.where(total > 0, total, 1.0), plain)
 
 
 class _LogMass(torch.autograd.Function):

@@ -1,9 +1,10 @@
 """The inverse map: logits u of a law with given inclusion probabilities.
 
-Newton's method on m(u) = π from u = logit π, which is right as V = Σ π(1-π) grows. The derivative
-of the inclusion probabilities of a conditional Poisson design is its covariance matrix, never
-formed: products with it cost O(n), and conjugate gradients need a handful of them, since it is
-nearly diagonal. Other laws of `_exponential` are near enough for its inverse to serve them too.
+Newton's method on logit m(u) = logit π from u = logit π, which is right as V = Σ π(1-π) grows.
+Log-odds are nearly linear in u, so it does not overshoot. The derivative of m is the covariance
+matrix of a conditional Poisson design, never formed: products with it cost O(n), and conjugate
+gradients need a handful of them, since it is nearly diagonal. Other laws of `_exponential` are near
+enough for its inverse to serve them too.
 
 The root is found without derivatives. As many steps once more, with the inverse held constant, put
 them back: du/dπ = m'(u)^-1, exactly for conditional Poisson with its two steps to second order.
@@ -11,19 +12,21 @@ them back: du/dπ = m'(u)^-1, exactly for conditional Poisson with its two steps
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from softorder.sampling._subsets import Subsets, tilt
+from softorder.sampling._subsets import Share, Subsets, tilt
 
-_TOLERANCE = 1e-13  # of log-odds, relative where these exceed 1
+_TOLERANCE = 1e-13  # of log-odds
 _STEPS = 60
-_PRODUCTS = 100
+_PRODUCTS = 50
+_TINY = torch.finfo(torch.float64).tiny
 
-Mean = Callable[[Tensor, Tensor], tuple[Tensor, Subsets]]
+Mean = Callable[[Tensor, Tensor], tuple[Share, Subsets]]
 
 
 def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
@@ -31,62 +34,69 @@ def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
 
     `mean` gives m(u), and the conditional Poisson law with the same u.
     """
-    probs = probs.double()
-    target, size = probs.detach(), size.double()
-    free = (target > 0) & (target < 1)
+    probs, size = probs.double(), size.double()
     with torch.no_grad():
-        u = tilt(torch.logit(target), size)
-        error, steps = torch.full_like(target, torch.inf), 0
+        # the nearest that sum to k exactly: where all are nearly certain, rounding would matter
+        u = wanted = tilt(torch.logit(probs), size)
+        free = wanted.isfinite()
+        last, steps = math.inf, 0
         while steps < _STEPS:
             now, subsets = mean(u, size)
-            missing = torch.where(free, target - now, 0.0)
-            before, error = error, missing.abs() / torch.where(free, target * (1 - target), 1.0)
-            if error.numel() == 0 or error.max() <= _TOLERANCE or _stalled(before, error):
-                break
+            missing, error = _missing(now, subsets.inclusion(), wanted, free)
+            if error <= _TOLERANCE or (error <= 1e-9 and error >= last / 2):
+                break  # as far as rounding lets it
             u = tilt(u + Inverse(subsets, free)(missing), size)
-            steps += 1
+            steps, last = steps + 1, error
     if not (probs.requires_grad and torch.is_grad_enabled()):
         return u
     inverse = Inverse(subsets, free)
     for _ in range(max(2, steps)):
-        u = u + inverse(torch.where(free, probs - mean(u, size)[0], 0.0))
+        u = u + inverse(torch.where(free, probs - mean(u, size)[0].inside, 0.0))
         u = torch.where(free, u, u.detach())
     return u
 
 
-def _stalled(before: Tensor, error: Tensor) -> bool:
-    """Near the limit of rounding, and no better than one step ago."""
-    return bool(error.max() <= 1e-9) and bool(error.max() >= 0.5 * before.max())
+def _missing(now: Share, near: Share, wanted: Tensor, free: Tensor) -> tuple[Tensor, float]:
+    """What is missing in log-odds, as a change of the probabilities of the law near by; the most.
+
+    Shifted by as much as it takes for the probabilities to keep their sum.
+    """
+    variance = torch.where(free, near.inside * near.outside, 0.0)
+    gap = torch.where(free, wanted - (now.inside.log() - now.outside.log()), 0.0)
+    total = variance.sum(-1, keepdim=True)
+    shift = torch.where(total > 0, (variance * gap).sum(-1, keepdim=True) / total, 0.0)
+    error = float(gap.abs().max()) if gap.numel() else 0.0
+    return variance * (gap - shift), error
 
 
 class Inverse:
-    """Solves Cov(x) w = v for v with Σ v = 0; w has mean 0 over the free units."""
+    """Solves Cov(x) w = v, for Σ v = 0; w has mean 0 if units count by their variances d.
+
+    For other v it is P C⁺ Pᵀ with P = 1 - 1 dᵀ/Σd, a symmetric matrix.
+    """
 
     def __init__(self, subsets: Subsets, free: Tensor) -> None:
         self.subsets, self.free = subsets, free
-        inside, outside = subsets.inclusion()
-        variance = torch.where(free, inside * outside, 1.0)
-        self.scale = torch.where(free, variance.reciprocal(), 0.0).detach()
-        self.count = free.sum(-1, keepdim=True).clamp(min=1)
+        inside, outside = (v.detach() for v in subsets.inclusion())
+        variance = torch.where(free, inside * outside, 0.0)
+        self.scale = torch.where(variance > 0, variance.reciprocal(), 0.0)
+        self.share = variance / variance.sum(-1, keepdim=True).clamp(min=_TINY)
 
     def __call__(self, values: Tensor) -> Tensor:
         return _Solve.apply(values, self)
 
-    def centre(self, values: Tensor) -> Tensor:
-        mean = torch.where(self.free, values, 0.0).sum(-1, keepdim=True) / self.count
-        return torch.where(self.free, values - mean, 0.0)
-
     def solve(self, values: Tensor) -> Tensor:
         """Conjugate gradients, preconditioned by the variances, all rows at once."""
-        residual = self.centre(values)
+        values = torch.where(self.free, values, 0.0)
+        residual = values - self.share * values.sum(-1, keepdim=True)
         result, direction = torch.zeros_like(residual), torch.zeros_like(residual)
-        power = torch.ones_like(self.count, dtype=residual.dtype)
+        power = torch.ones_like(residual[..., :1])
         first = None
         for _ in range(_PRODUCTS):
             eased = self.scale * residual
             last, power = power, (residual * eased).sum(-1, keepdim=True)
             first = power if first is None else first
-            going = power > 1e-30 * first
+            going = power > 1e-27 * first
             if not going.any():
                 break
             direction = eased + torch.where(going, power / last, 0.0) * direction
@@ -94,7 +104,7 @@ class Inverse:
             bend = (direction * pushed).sum(-1, keepdim=True)
             step = torch.where(going & (bend > 0), power / bend, 0.0)
             result, residual = result + step * direction, residual - step * pushed
-        return self.centre(result)
+        return torch.where(self.free, result - (self.share * result).sum(-1, keepdim=True), 0.0)
 
 
 class _Solve(torch.autograd.Function):

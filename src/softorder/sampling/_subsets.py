@@ -25,11 +25,11 @@ torch takes of these formulas are right.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.distributions.utils import lazy_property  # keeps gradients, also under no_grad
 
 from softorder.densities import BUILT_IN
 from softorder.kernels import threshold
@@ -74,7 +74,7 @@ class Subsets:
         self.weight = terms / mass
         self.log_mass = mass.squeeze(-1).log()
 
-    @cached_property
+    @lazy_property
     def _nearness(self) -> Tensor:
         """R = 1/|1 - p + p z|² = 1/(1 - 4 p q sin²(t/2)), (..., n, points): s = p (q z + p) R."""
         chord = 4 * torch.sin(self.angle / 2).square()
@@ -82,22 +82,24 @@ class Subsets:
         return torch.reciprocal(1 - variance * chord.unsqueeze(-2))
 
     def inclusion(self) -> Share:
-        """P(x_i = 1) and P(x_i = 0), the latter with s_il/(p z) in place of s_il."""
-        g, z, p, q = self.weight, self.z, self.p, self.q
-        factors = torch.stack([(g * z).real, g.real, (g * z.conj()).real], -1)
-        ahead, here, behind = (self._nearness @ factors).unbind(-1)
-        return Share(p * (q * ahead + p * here), q * (q * here + p * behind))
+        """P(x_i = 1) and P(x_i = 0)."""
+        return self._means(self.weight)
 
-    def pair_sums(self, values: Tensor) -> Tensor:
-        """Σ_j P(x_i = x_j = 1) v_j, with P(x_i = 1) at j = i."""
-        crossed = self._mean(self.weight * self.through(values))
-        return crossed + (self.inclusion().inside - self._squares) * values
+    def pair_sums(self, values: Tensor) -> Share:
+        """Σ_j v_j P(x_j = 1, x_i = 1), with P(x_i = 1) at j = i, and Σ_j v_j P(x_j = 1, x_i = 0).
+
+        Of the mean of s_j s_i, which is right for j ≠ i, s_i² has to be s_i at j = i; and of that
+        of s_j (1 - s_i), s_i (1 - s_i) has to be 0.
+        """
+        inside, outside = self._means(self.weight * self.through(values))
+        own = self._products * values
+        return Share(inside + own, outside - own)
 
     def covariance_times(self, values: Tensor) -> Tensor:
         """Cov(x) v, the derivative of the inclusion probabilities in θ along v."""
         inside = self.inclusion().inside
         mean = (inside * values).sum(-1, keepdim=True)
-        return self.pair_sums(values) - inside * mean
+        return self.pair_sums(values).inside - inside * mean
 
     def shares(self) -> Tensor:
         """s_il = σ(u_i + i t_l), (..., n, points), complex."""
@@ -110,19 +112,22 @@ class Subsets:
         both = torch.stack([p * q, p * self.p], -2) @ self._nearness
         return both[..., 0, :] * self.z + both[..., 1, :]
 
-    def _mean(self, weight: Tensor) -> Tensor:
-        """Re Σ_l w_l s_il."""
-        factors = torch.stack([(weight * self.z).real, weight.real], -1)
-        ahead, here = (self._nearness @ factors).unbind(-1)
-        return self.p * (self.q * ahead + self.p * here)
+    def _means(self, weight: Tensor) -> Share:
+        """Re Σ_l w_l s_il and Re Σ_l w_l (1 - s_il), where 1 - s = q (q + p z*) R."""
+        ahead, here, behind = (self._nearness @ self._around(weight)).unbind(-1)
+        p, q = self.p, self.q
+        return Share(p * (q * ahead + p * here), q * (q * here + p * behind))
 
-    @cached_property
-    def _squares(self) -> Tensor:
-        """Re Σ_l g_l s_il²."""
-        g, z, p, q = self.weight, self.z, self.p, self.q
-        factors = torch.stack([(g * z * z).real, 2 * (g * z).real, g.real], -1)
-        ahead, here, behind = (self._nearness.square() @ factors).unbind(-1)
-        return p * p * (q * q * ahead + p * q * here + p * p * behind)
+    @lazy_property
+    def _products(self) -> Tensor:
+        """Re Σ_l g_l s_il (1 - s_il)."""
+        ahead, here, behind = (self._nearness.square() @ self._around(self.weight)).unbind(-1)
+        p, q = self.p, self.q
+        return p * q * (q * q * ahead + 2 * p * q * here + p * p * behind)
+
+    def _around(self, weight: Tensor) -> Tensor:
+        """Re w z, Re w, Re w z* of every point."""
+        return torch.stack([(weight * self.z).real, weight.real, (weight * self.z.conj()).real], -1)
 
 
 # ---- the points --------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ def _points(variances: Tensor, digits: float) -> tuple[Tensor, Tensor]:
     around = 2 * half + 1
     reach = 2 * torch.asin(torch.sqrt(digits / 2 / variance.clamp(min=digits / 2)))
     needed = torch.minimum(half, torch.ceil(reach * around / (2 * math.pi))) + 1
-    points = int(needed.max()) if needed.numel() else 1
+    points = int(needed.nan_to_num(1.0).max()) if needed.numel() else 1
     place = torch.arange(points, device=variance.device, dtype=variance.dtype)
     share = torch.where(place == 0, 1.0, 2.0) / around.unsqueeze(-1)
     share = torch.where(place <= half.unsqueeze(-1), share, 0.0)

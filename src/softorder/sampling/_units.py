@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -36,6 +37,13 @@ def extend(probs: Tensor, total: Tensor | None = None) -> Extended:
     missing = (size - probs.sum(-1, dtype=torch.float64)).clamp(0, 1)
     missing = torch.where(whole, 0.0, missing).unsqueeze(-1).to(probs.dtype)
     return Extended(torch.cat([probs, missing], -1), size, phantom=True)
+
+
+def log_odds(probs: Tensor, quantile: Callable[[Tensor], Tensor] = torch.logit) -> Tensor:
+    """logit π, or another F⁻¹(π); ±inf, without a gradient, for units that are certain."""
+    free = (probs > 0) & (probs < 1)
+    certain = torch.where(probs > 0, torch.inf, -torch.inf)
+    return torch.where(free, quantile(torch.where(free, probs, 0.5)), certain.to(probs.dtype))
 
 
 def largest(keys: Tensor, size: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from softorder.sampling import _tree
 from softorder.sampling._base import Design, Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
-from softorder.sampling._subsets import Subsets
+from softorder.sampling._subsets import Share, Subsets
 
 
 @register
@@ -54,6 +54,14 @@ class ConditionalPoisson(ExponentialDesign):
         surprise = _product(inside, self._u) + _product(outside, -self._u)
         return (self._subsets.log_mass - surprise.sum(-1)).to(self.rows.dtype)
 
+    def working_logits(self) -> Tensor:
+        """θ, shifted so that the finite ones have mean 0."""
+        theta = self._logits()
+        finite = theta.isfinite()
+        total = torch.where(finite, theta, 0.0).sum(-1, keepdim=True)
+        shifted = theta - total / finite.sum(-1, keepdim=True).clamp(min=1)
+        return torch.where(finite, shifted, theta).to(self.rows.dtype)
+
     def log_normaliser(self) -> Tensor:
         """log Z(θ) = log Σ_{|x| = k} e^<θ,x>, as <θ,x> - log P(x) of the most likely x."""
         theta = self._logits().double()
@@ -81,6 +89,6 @@ def _difference(share: Tensor, u: Tensor, v: Tensor) -> Tensor:
     return _product(share, u) - _product(share, v)
 
 
-def _mean(u: Tensor, size: Tensor) -> tuple[Tensor, Subsets]:
+def _mean(u: Tensor, size: Tensor) -> tuple[Share, Subsets]:
     subsets = Subsets(u, size)
-    return subsets.inclusion().inside, subsets
+    return subsets.inclusion(), subsets

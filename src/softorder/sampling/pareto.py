@@ -24,8 +24,8 @@ from torch.nn.functional import logsigmoid
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
-from softorder.sampling._subsets import Subsets
-from softorder.sampling._units import largest
+from softorder.sampling._subsets import Share, Subsets
+from softorder.sampling._units import largest, log_odds
 
 _DIGITS = 37.0
 _FARTHEST = 37.0  # logits of the working law: beyond it a unit is certain to 1e-16
@@ -54,7 +54,7 @@ class Pareto(ExponentialDesign):
         return probs / (1 - probs)
 
     def _logits(self) -> Tensor:
-        return torch.logit(self.rows.double())
+        return log_odds(self.rows.double())
 
     def _weights(self) -> Tensor:
         return level_weights(self._u, self.size)
@@ -131,9 +131,8 @@ def _edge(u: Tensor, size: Tensor, step: Tensor, depth: Tensor) -> Tensor:
     return far
 
 
-def _mean(u: Tensor, size: Tensor) -> tuple[Tensor, Subsets]:
+def _mean(u: Tensor, size: Tensor) -> tuple[Share, Subsets]:
     subsets = Subsets(u, size)
     weights = level_weights(u, size)
-    sums = subsets.pair_sums(weights)
-    total = (weights * subsets.inclusion().inside).sum(-1, keepdim=True)
-    return torch.where(total > 0, sums / total, 0.0), subsets
+    inside, outside = subsets.pair_sums(weights)
+    return Share(inside / (inside + outside), outside / (inside + outside)), subsets

@@ -9,6 +9,7 @@ from softorder.sampling import _tree
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._subsets import tilt
+from softorder.sampling._units import log_odds
 
 
 @register
@@ -25,7 +26,7 @@ class Sampford(ExponentialDesign):
     paper = "Sampford 1967"
 
     def _logits(self) -> Tensor:
-        return torch.logit(self.rows.double())
+        return log_odds(self.rows.double())
 
     def _weights(self) -> Tensor:
         return 1 - self.rows.double()
