@@ -14,7 +14,7 @@ from experiments.knn.data import Images, load
 from experiments.trials import Column, Figures, arguments, chosen_arms, run
 
 CLASSES = 10
-COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100), Column("seconds", "seconds", 1))
+COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100),)
 
 
 def network(kind: str, side: int) -> nn.Sequential:
