@@ -269,6 +269,19 @@ def test_what_a_step_leaves_alone_is_not_copied():
     assert len(seen) == 1
 
 
+def test_a_state_of_one_number_for_each_row():
+    class Clock:
+        table = torch.randn(V, V, generator=torch.Generator().manual_seed(0))
+
+        def step(self, embedding, state):
+            return embedding @ self.table * state.unsqueeze(-1), state + 1.0
+
+    arguments = (Clock(), torch.eye(V), torch.ones(2))
+    hard, soft = _search(3)(*arguments), _soft(3, temperature=1e-6).search(*arguments)
+    assert torch.equal(soft.tokens, hard.tokens)
+    torch.testing.assert_close(soft.scores, hard.scores)
+
+
 def test_training_beats_the_start():
     decoder = Recurrent(dtype=torch.float32)
     target = torch.tensor([[2, 3, 4, END], [4, 4, END, -100], [3, END, -100, -100]])
