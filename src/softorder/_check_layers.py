@@ -247,14 +247,19 @@ def own_logits(logits: Tensor | None) -> Tensor:
     return logits
 
 
-def gated(found: int, features: int | None, logits: Tensor | None) -> None:
-    """The gate and the input have the same features; logits come from one side only."""
+def gated(shape: tuple[int, ...], features: int | None, logits: Tensor | None) -> None:
+    """x, with its features last, fits the gate, and logits come from one side only."""
+    if features is not None and logits is not None:
+        raise ValueError("logits must be None for a gate that has logits of its own")
     if features is None:
         features = own_logits(logits).shape[-1]
-    elif logits is not None:
-        raise ValueError("logits must be None for a gate that has logits of its own")
-    if found != features:
-        raise ValueError(f"x must have {features} features along dim, but got {found}")
+    if shape[-1] != features:
+        raise ValueError(f"x must have {features} features along dim, but got {shape[-1]}")
+    if logits is not None and tuple(logits.shape[:-1]) not in ((), shape[:-1][:1]):
+        raise ValueError(
+            f"logits must have shape ({features},) or (items, {features}), one row for each item "
+            f"of x, but got {tuple(logits.shape)}"
+        )
 
 
 def one_row(table: Tensor) -> None:
