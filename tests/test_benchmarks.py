@@ -5,7 +5,12 @@ import torch
 
 import softorder as so
 from benchmarks.cases import Case, Shape
-from benchmarks.providers import closed_form, paper_sinkhorn, softorder_transport
+from benchmarks.providers import (
+    closed_form,
+    khot_recursion,
+    paper_sinkhorn,
+    softorder_transport,
+)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01])
@@ -32,3 +37,15 @@ def test_the_iterations_of_the_paper_agree():
     upstream = torch.randn_like(theirs)
     gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, ours))
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-10)
+
+
+def test_the_recursion_over_units_agrees():
+    case = Case(Shape(2, 9), 4, 1.0)
+    scores = case.scores().double().requires_grad_()
+    theirs = khot_recursion.provider.bind(case)(scores)
+    assert (theirs.detach().sum(-1).round() == 4).all()
+    law = so.distributions.KHot(4, logits=scores)
+
+    upstream = torch.randn_like(theirs)
+    gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, law.mean))
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)

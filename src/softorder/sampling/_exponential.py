@@ -45,8 +45,7 @@ class ExponentialDesign(Design):
 
     @lazy_property
     def _subsets(self) -> Subsets:
-        precision = torch.float64 if self.rows.dtype == torch.float64 else torch.float32
-        return Subsets(self._u, self.size, precision)
+        return Subsets(self._u, self.size, self._precision)
 
     def log_prob(self, x: Tensor) -> Tensor:
         chances = logsigmoid(torch.where(x > 0, self._u, -self._u)).sum(-1)
@@ -60,7 +59,9 @@ class ExponentialDesign(Design):
         return torch.where(possible, result, -torch.inf).to(self.rows.dtype)
 
     def inclusion(self) -> Tensor:
-        result = self._subsets.inclusion().inside
+        if self._c is None and self._learns:
+            return _Inclusion.apply(self._u, self.size, self._precision).to(self.rows.dtype)
+        result = self._subsets.inclusion.inside
         if self._c is not None:
             weighted = self._subsets.pair_sums(self._c).inside
             result = _divide(weighted, self._mean_weight.unsqueeze(-1), result)
@@ -84,13 +85,22 @@ class ExponentialDesign(Design):
     def _mean_weight(self) -> Tensor:
         """C = <c, π>."""
         assert self._c is not None
-        return (self._c * self._subsets.inclusion().inside).sum(-1)
+        return (self._c * self._subsets.inclusion.inside).sum(-1)
 
     def _log_mass(self) -> Tensor:
         """log P(S = k)."""
-        if not (self._u.requires_grad and torch.is_grad_enabled() and _check.eager()):
-            return self._subsets.log_mass
-        return _LogMass.apply(self._u, self.size, self.rows.dtype)
+        if self._learns:
+            return _LogMass.apply(self._u, self.size, self._precision)
+        return self._subsets.log_mass
+
+    @property
+    def _precision(self) -> torch.dtype:
+        return torch.float64 if self.rows.dtype == torch.float64 else torch.float32
+
+    @property
+    def _learns(self) -> bool:
+        """Whether derivatives are wanted that autograd.Functions can give."""
+        return self._u.requires_grad and torch.is_grad_enabled() and _check.eager()
 
 
 def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
@@ -98,21 +108,48 @@ def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
     return torch.where(total > 0, weighted / torch.where(total > 0, total, 1.0), plain)
 
 
+# ---- derivatives in closed form, instead of those through every product -------------------------
+
+
+def _keep(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Subsets:
+    subsets = Subsets(u, size, precision)
+    ctx.precision = precision
+    ctx.subsets = subsets.single() if precision == torch.float32 else subsets
+    ctx.save_for_backward(u, size)
+    return subsets
+
+
+def _kept(ctx: Any) -> Subsets:
+    """The same subsets, with the graph of their formulas if a second derivative is wanted."""
+    if not torch.is_grad_enabled():
+        return ctx.subsets
+    u, size = ctx.saved_tensors
+    return Subsets(u, size, ctx.precision)
+
+
 class _LogMass(torch.autograd.Function):
-    """log P(S = k) with the derivative π - p, instead of one through every product."""
+    """log P(S = k), whose derivative is π - p."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, size: Tensor, dtype: torch.dtype) -> Tensor:
-        precision = torch.float64 if dtype == torch.float64 else torch.float32
-        ctx.precision, ctx.subsets = precision, Subsets(u, size, precision)
-        ctx.save_for_backward(u, size)
-        return ctx.subsets.log_mass
+    def forward(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Tensor:
+        return _keep(ctx, u, size, precision).log_mass
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        subsets = ctx.subsets
-        if torch.is_grad_enabled():  # for a second derivative
-            u, size = ctx.saved_tensors
-            subsets = Subsets(u, size, ctx.precision)
-        moved = subsets.inclusion().inside - subsets.p
-        return upstream.unsqueeze(-1) * moved, None, None
+        subsets = _kept(ctx)
+        moved = subsets.inclusion.inside - subsets.p
+        return (upstream.unsqueeze(-1) * moved).to(upstream.dtype), None, None
+
+
+class _Inclusion(torch.autograd.Function):
+    """π, whose derivative is Cov(x)."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Tensor:
+        return _keep(ctx, u, size, precision).inclusion.inside
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        subsets = _kept(ctx)
+        moved = subsets.covariance_times(upstream.to(subsets.p.dtype))
+        return moved.to(upstream.dtype), None, None

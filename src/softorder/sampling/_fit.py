@@ -21,12 +21,12 @@ from torch import Tensor
 
 from softorder.sampling._subsets import Share, Subsets, tilt
 
-_TOLERANCE = 1e-13  # of log-odds
+_TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
 _STEPS = 60
 _PRODUCTS = 50
 _TINY = torch.finfo(torch.float64).tiny
 
-Mean = Callable[[Tensor, Tensor], tuple[Share, Subsets]]
+Mean = Callable[[Tensor, Tensor, torch.dtype], tuple[Share, Subsets]]
 
 
 def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
@@ -34,6 +34,7 @@ def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
 
     `mean` gives m(u), and the conditional Poisson law with the same u.
     """
+    precision = probs.dtype
     probs, size = probs.double(), size.double()
     with torch.no_grad():
         # the nearest that sum to k exactly: where all are nearly certain, rounding would matter
@@ -41,9 +42,9 @@ def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
         free = wanted.isfinite()
         last, steps = math.inf, 0
         while steps < _STEPS:
-            now, subsets = mean(u, size)
-            missing, error = _missing(now, subsets.inclusion(), wanted, free)
-            if error <= _TOLERANCE or (error <= 1e-9 and error >= last / 2):
+            now, subsets = mean(u, size, precision)
+            missing, error = _missing(now, subsets.inclusion, wanted, free)
+            if error <= _TOLERANCE[precision] or (error <= 1e-9 and error >= last / 2):
                 break  # as far as rounding lets it
             u = tilt(u + Inverse(subsets, free)(missing), size)
             steps, last = steps + 1, error
@@ -51,7 +52,7 @@ def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
         return u
     inverse = Inverse(subsets, free)
     for _ in range(max(2, steps)):
-        u = u + inverse(torch.where(free, probs - mean(u, size)[0].inside, 0.0))
+        u = u + inverse(torch.where(free, probs - mean(u, size, precision)[0].inside, 0.0))
         u = torch.where(free, u, u.detach())
     return u
 
@@ -77,7 +78,7 @@ class Inverse:
 
     def __init__(self, subsets: Subsets, free: Tensor) -> None:
         self.subsets, self.free = subsets, free
-        inside, outside = (v.detach() for v in subsets.inclusion())
+        inside, outside = (v.detach() for v in subsets.inclusion)
         variance = torch.where(free, inside * outside, 0.0)
         self.scale = torch.where(variance > 0, variance.reciprocal(), 0.0)
         self.share = variance / variance.sum(-1, keepdim=True).clamp(min=_TINY)

@@ -50,7 +50,7 @@ class ConditionalPoisson(ExponentialDesign):
 
     def entropy(self) -> Tensor:
         """H = -Σ π log σ(u) + (1-π) log σ(-u) + log P(S = k)."""
-        inside, outside = self._subsets.inclusion()
+        inside, outside = self._subsets.inclusion
         surprise = _product(inside, self._u) + _product(outside, -self._u)
         return (self._subsets.log_mass - surprise.sum(-1)).to(self.rows.dtype)
 
@@ -72,7 +72,7 @@ class ConditionalPoisson(ExponentialDesign):
 
     def _kl(self, other: ConditionalPoisson) -> Tensor:
         """E log P(x)/Q(x) = Σ π log(σ(u)/σ(v)) + (1-π) log(σ(-u)/σ(-v)) - log P(S=k)/Q(S=k)."""
-        inside, outside = self._subsets.inclusion()
+        inside, outside = self._subsets.inclusion
         gained = _difference(inside, self._u, other._u) + _difference(outside, -self._u, -other._u)
         mass = self._subsets.log_mass - other._subsets.log_mass
         result = torch.where(self.size == other.size, gained.sum(-1) - mass, torch.inf)
@@ -89,6 +89,6 @@ def _difference(share: Tensor, u: Tensor, v: Tensor) -> Tensor:
     return _product(share, u) - _product(share, v)
 
 
-def _mean(u: Tensor, size: Tensor) -> tuple[Share, Subsets]:
-    subsets = Subsets(u, size)
-    return subsets.inclusion(), subsets
+def _mean(u: Tensor, size: Tensor, precision: torch.dtype) -> tuple[Share, Subsets]:
+    subsets = Subsets(u, size, precision)
+    return subsets.inclusion, subsets

@@ -13,13 +13,14 @@ analytic and decays at both ends: the trapezoidal rule converges exponentially.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.distributions.utils import lazy_property
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, pad
 
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
@@ -28,6 +29,7 @@ from softorder.sampling._subsets import Share, Subsets
 from softorder.sampling._units import largest, log_odds
 
 _DIGITS = 37.0
+_TOGETHER = 4  # (e^(37 + 74))^4 is finite
 _FARTHEST = 37.0  # logits of the working law: beyond it a unit is certain to 1e-16
 
 
@@ -45,9 +47,10 @@ class Pareto(ExponentialDesign):
 
     def sample(self, sample_shape: Sequence[int] = (), generator: Generator = None) -> Tensor:
         odds = self._odds()
-        keys = odds.expand(*sample_shape, *odds.shape) * _ratio(odds, sample_shape, generator)
+        level = self._uniform((*sample_shape, *odds.shape), generator)
+        noise = level.div_(1 - level).to(odds.dtype)  # e^L of logistic noise L
         # what is impossible stays behind what only underflows
-        return largest(torch.where(odds > 0, keys, -1.0), self.size)
+        return largest(torch.where(odds > 0, odds * noise, -1.0), self.size)
 
     def _odds(self) -> Tensor:
         probs = self.rows.detach()
@@ -86,22 +89,18 @@ class AdjustedPareto(Pareto):
         return super().sample(sample_shape, generator).to(self.rows.dtype)
 
 
-def _ratio(like: Tensor, sample_shape: Sequence[int], generator: Generator) -> Tensor:
-    """e^L of logistic noise L: the ratio of two exponential numbers."""
-    shape = (*sample_shape, *like.shape)
-    above, below = (like.new_empty(shape).exponential_(generator=generator) for _ in range(2))
-    return above.div_(below)
-
-
 def level_weights(u: Tensor, size: Tensor) -> Tensor:
     """c_i, up to a common factor; with Σ σ(u) = k the integrand is largest near s = 0."""
     u = u.clamp(-_FARTHEST, _FARTHEST)
     size = size.double().unsqueeze(-1)
     level, step = _levels(u.detach(), size)
-    below = logsigmoid(-(u.unsqueeze(-1) + level.unsqueeze(-2)))  # (..., n, levels)
-    height = size * level + below.sum(-2)
+    # 1 + e^(u+s) of all units and levels: products of a few stay finite and save logarithms
+    risen = 1 + u.exp().unsqueeze(-1) * level.exp().unsqueeze(-2)
+    missing = -risen.shape[-2] % _TOGETHER
+    grouped = pad(risen, (0, 0, 0, missing), value=1.0).unflatten(-2, (_TOGETHER, -1))
+    height = size * level - functools.reduce(torch.mul, grouped.unbind(-3)).log().sum(-2)
     height = height - height.detach().amax(-1, keepdim=True)
-    return step * (below.exp() @ height.exp().unsqueeze(-1)).squeeze(-1)
+    return step * (risen.reciprocal() @ height.exp().unsqueeze(-1)).squeeze(-1)
 
 
 def _levels(u: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,8 +130,8 @@ def _edge(u: Tensor, size: Tensor, step: Tensor, depth: Tensor) -> Tensor:
     return far
 
 
-def _mean(u: Tensor, size: Tensor) -> tuple[Share, Subsets]:
-    subsets = Subsets(u, size)
+def _mean(u: Tensor, size: Tensor, precision: torch.dtype) -> tuple[Share, Subsets]:
+    subsets = Subsets(u, size, precision)
     weights = level_weights(u, size)
     inside, outside = subsets.pair_sums(weights)
     return Share(inside / (inside + outside), outside / (inside + outside)), subsets

@@ -47,7 +47,7 @@ class Sampford(ExponentialDesign):
         return (others + (marked | certain)).to(self.rows.dtype)
 
     def _mark(self, shape: Sequence[int], generator: Generator) -> Tensor:
-        weight = (self._weights() * self._subsets.inclusion().inside).detach()
+        weight = (self._weights() * self._subsets.inclusion.inside).detach()
         reached = weight.cumsum(-1)
         level = self._uniform((*shape[:-1], 1), generator) * reached[..., -1:]
         chosen = (reached <= level).sum(-1, keepdim=True).clamp(max=shape[-1] - 1)
