@@ -71,9 +71,20 @@ def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
     return f"{len(trials.records)} of {wanted} trials, {minutes:.1f} minutes in all; {about}."
 
 
+def tables() -> dict[Path, str]:
+    """The table of every kept JSON file, for other pages to include."""
+    found = {}
+    for kept in sorted(RESULTS.glob("*/*.json")):
+        experiment = get(kept.parent.name)
+        table = beside(experiment, Paper.of(experiment), Trials.read(kept))
+        found[kept.with_suffix(".md")] = table.markdown() + "\n"
+    return found
+
+
 def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE}")
+    for path, text in {PAGE: page(), **tables()}.items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path}")
 
 
 if __name__ == "__main__":

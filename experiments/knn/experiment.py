@@ -15,7 +15,7 @@ from experiments.knn.data import load
 from experiments.trials import Column, Figures, Trials
 
 CLASSES = 10
-COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100), Column("seconds", "seconds", 1))
+COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100),)
 
 
 def network(kind: str, side: int) -> nn.Sequential:

@@ -1,15 +1,12 @@
-"""Iterations and time of the paper's root finders, and of this library's operator."""
+"""Iterations and time of the paper's root finders, and of this library's own."""
 
 from __future__ import annotations
 
-import time
+import math
 
-import torch
-
-import softorder as so
 from experiments.experiment import Experiment, Setting, Trial
+from experiments.khot import root_finding
 from experiments.root_finding.config import PRESETS, Config
-from experiments.root_finding.finders import Problem, find
 from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
@@ -19,24 +16,25 @@ COLUMNS = (
 )
 
 
-def session(config: Config, setting: Setting, _: Trials) -> Trial:
+def arms(_: Config) -> list[str]:
+    steps = [step if guess == "-" else f"{step}, {guess}" for step, guess in root_finding.METHODS]
+    return [*steps, "softorder"]
+
+
+def session(config: Config, _setting: Setting, _: Trials) -> Trial:
     def trial(arm: str, seed: int) -> Figures:
-        spread = torch.linspace(0.1, config.widest, config.problems, dtype=torch.float64)
-        x = torch.randn(config.problems, config.n, dtype=torch.float64) * spread.unsqueeze(-1)
-        k = 1 + (config.n - 2) * torch.rand(config.problems, dtype=torch.float64)
-        problem = Problem(x.to(setting.device), k.to(setting.device))
-        start = time.perf_counter()
-        if arm == "so.soft_topk":
-            p = so.soft_topk(problem.x, problem.k, method="logistic")
-            figures = {}
+        x, k = root_finding.problem(config.n, seed)
+        if arm == "softorder":
+            iterations, seconds, error = root_finding.ours(x, k)
         else:
             step, _, guess = arm.partition(", ")
-            c, count = find(problem, step, guess or "zero", config.tolerance, config.most)
-            figures = {"iterations": float(count)}
-            p = torch.sigmoid(problem.x + c.unsqueeze(-1))
-        worst = (p.sum(-1) - problem.k).abs().max().item()
-        figures["ms"] = 1e3 * (time.perf_counter() - start)
-        return {**figures, "log_error": torch.tensor(max(worst, 1e-300)).log10().item()}
+            run = root_finding.solve(x, k, step, guess or "-")
+            iterations, seconds, error = run.iterations, run.seconds, run.errors[-1]
+        return {
+            "iterations": float(iterations),
+            "ms": 1e3 * seconds,
+            "log_error": math.log10(max(error, 1e-300)),
+        }
 
     return trial
 
@@ -46,6 +44,7 @@ EXPERIMENT = Experiment(
     title="Root finding: the threshold of a sigmoid top-k",
     presets=PRESETS,
     columns=COLUMNS,
-    arms=lambda config: config.arms,
+    arms=arms,
     session=session,
+    devices=("cpu",),
 )

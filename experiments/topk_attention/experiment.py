@@ -17,7 +17,6 @@ COLUMNS = (
     Column("bleu", "BLEU", 2),
     Column("hard", "BLEU, hard at inference", 2),
     Column("loss", "test loss per word", 3),
-    Column("seconds", "seconds", 0),
 )
 
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
-from softorder import _check, _check_layers
+from softorder import _check_layers
 from softorder.nn.beams import steps
-from softorder.nn.beams.steps import Beams, Decoder
+from softorder.nn.beams.steps import Beams, Choice, Decoder, Frontier
 
 
 class BeamSearch(nn.Module):
@@ -64,22 +63,15 @@ class BeamSearch(nn.Module):
             state: the decoder's first state: tensors with the batch on their first axis, in any
                 nesting of tuples, lists and dicts.
         """
-        table = _check_layers.embedding(embedding, self.start, self.end)
-        leaves, spec = pytree.tree_flatten(state)
-        _check_layers.decoding(decoder, leaves)
-        frontier, choices = steps.start(table, self.start, self.k, leaves), []
-        for _ in range(self.max_length):
-            logs, frontier = steps.step(decoder, frontier, spec)
+        task = steps.task(decoder, embedding, state, self.start, self.end)
+
+        def advance(logs: Tensor, frontier: Frontier) -> tuple[Frontier, Choice]:
             found = steps.candidates(logs, frontier, self.end, self.length_penalty, self.k, True)
-            chosen = torch.arange(self.k, device=table.device).expand_as(found.tokens)
-            inputs = table[found.tokens]
-            frontier, choice = steps.advance(
-                frontier, found, chosen, self.end, inputs, steps.select
-            )
-            choices.append(choice)
-            if _check.eager() and bool(frontier.finished.all()):
-                break
-        return steps.trace(choices, frontier, self.length_penalty)
+            chosen = torch.arange(self.k, device=logs.device).expand_as(found.tokens)
+            inputs = task.table[found.tokens]
+            return steps.advance(frontier, found, chosen, self.end, inputs, steps.select)
+
+        return steps.search(task, self.k, self.max_length, self.length_penalty, advance)
 
     def extra_repr(self) -> str:
         names = "k", "start", "end", "max_length", "length_penalty"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.utils import _pytree as pytree
 from softorder import _check, _check_layers
 from softorder.nn._tempered import Tempered
 from softorder.nn.beams import steps
-from softorder.nn.beams.steps import Beams, Candidates, Choice, Decoder, Frontier
+from softorder.nn.beams.steps import Beams, Candidates, Choice, Decoder, Frontier, Task
 from softorder.ops import soft_permutation
 
 
@@ -115,73 +116,39 @@ class SoftBeamSearch(Tempered):
             target: (batch, T) tokens, the end token included, then ignore_index.
             ignore_index: marks what is behind the end.
         """
-        table = _check_layers.embedding(embedding, self.start, self.end)
-        leaves, spec = pytree.tree_flatten(state)
-        _check_layers.decoding(decoder, leaves)
-        _check_layers.sequences(target, leaves[0].shape[0], len(table), ignore_index)
+        task = steps.task(decoder, embedding, state, self.start, self.end)
+        _check_layers.sequences(target, task.batch, len(task.table), ignore_index)
         valid = target != ignore_index
         tokens = torch.where(valid, target, self.end)
-        loss = table.new_zeros(())
+        loss = task.table.new_zeros(())
         if self.teacher_forcing > 0:
-            logs = self._teacher_forced(decoder, table, leaves, spec, tokens)
+            logs = _teacher_forced(task, tokens)
             loss = loss - self.teacher_forcing * _mean(logs, valid)
         if self.teacher_forcing < 1:
-            logs = self._along_the_best_beam(decoder, table, leaves, spec, tokens, valid)
+            logs = self._along_the_best_beam(task, tokens, valid)
             loss = loss - (1 - self.teacher_forcing) * _mean(logs, valid)
         return loss
 
     def search(self, decoder: Decoder, embedding: nn.Embedding | Tensor, state: Any) -> Beams:
         """The sequences of the soft beams; scores are differentiable. To decode for use, take
         `so.nn.BeamSearch`."""
-        table = _check_layers.embedding(embedding, self.start, self.end)
-        leaves, spec = pytree.tree_flatten(state)
-        _check_layers.decoding(decoder, leaves)
-        frontier, choices = steps.start(table, self.start, self.k, leaves), []
-        for _ in range(self.max_length):
-            logs, frontier = steps.step(decoder, frontier, spec)
-            frontier, choice = self._advance(logs, frontier, table, self.length_penalty, True)
-            choices.append(choice)
-            if _check.eager() and bool(frontier.finished.all()):
-                break
-        return steps.trace(choices, frontier, self.length_penalty)
+        task = steps.task(decoder, embedding, state, self.start, self.end)
+        advance = partial(
+            self._advance, table=task.table, penalty=self.length_penalty, may_end=True
+        )
+        return steps.search(task, self.k, self.max_length, self.length_penalty, advance)
 
-    def _teacher_forced(
-        self,
-        decoder: Decoder,
-        table: Tensor,
-        leaves: list[Tensor],
-        spec: pytree.TreeSpec,
-        tokens: Tensor,
-    ) -> Tensor:
-        """log P(y_t | y_1..y_t-1), (batch, T)."""
-        state: Any = pytree.tree_unflatten(leaves, spec)
-        inputs = table[self.start].expand(len(tokens), -1)
-        logs = []
-        for column in tokens.unbind(1):
-            logits, state = decoder.step(inputs, state)
-            logs.append(-F.cross_entropy(steps.precise(logits), column, reduction="none"))
-            inputs = table[column]
-        return torch.stack(logs, 1)
-
-    def _along_the_best_beam(
-        self,
-        decoder: Decoder,
-        table: Tensor,
-        leaves: list[Tensor],
-        spec: pytree.TreeSpec,
-        tokens: Tensor,
-        valid: Tensor,
-    ) -> Tensor:
+    def _along_the_best_beam(self, task: Task, tokens: Tensor, valid: Tensor) -> Tensor:
         """log P(y_t | best beam at t), (batch, T)."""
-        frontier = steps.start(table, self.start, self.k, leaves)
+        frontier = steps.start(task, self.k)
         logs, choices = [], []
         last = tokens.shape[1] - 1
         for t, column in enumerate(tokens.unbind(1)):
-            found, frontier = steps.step(decoder, frontier, spec)
+            found, frontier = steps.step(task, frontier)
             wanted = column[:, None, None].expand(-1, self.k, 1)
             logs.append(found.gather(-1, wanted).squeeze(-1))
             if t < last:
-                frontier, choice = self._advance(found, frontier, table, 0.0, False)
+                frontier, choice = self._advance(found, frontier, task.table, 0.0, False)
                 choices.append(choice)
         return _followed(logs, choices, valid.sum(1))
 
@@ -197,7 +164,8 @@ class SoftBeamSearch(Tempered):
         def mixed(leaf: Tensor, parents: Tensor) -> Tensor:
             if not leaf.dtype.is_floating_point:
                 return steps.select(leaf, parents)
-            return (by_beam.to(leaf.dtype) @ leaf.flatten(2)).view_as(leaf)
+            flat = leaf.reshape(*leaf.shape[:2], -1)
+            return (by_beam.to(leaf.dtype) @ flat).reshape(leaf.shape)
 
         inputs = weights @ table[found.tokens]
         return steps.advance(frontier, found, weights.argmax(-1), self.end, inputs, mixed)
@@ -215,6 +183,17 @@ class SoftBeamSearch(Tempered):
     def extra_repr(self) -> str:
         names = "k", "start", "end", "max_length", "length_penalty", "teacher_forcing", "preselect"
         return self.describe(*names, "method", "temperature")
+
+
+def _teacher_forced(task: Task, tokens: Tensor) -> Tensor:
+    """log P(y_t | y_1..y_t-1), (batch, T)."""
+    state: Any = pytree.tree_unflatten(task.leaves, task.spec)
+    inputs, logs = task.first(task.batch), []
+    for column in tokens.unbind(1):
+        logits, state = task.decoder.step(inputs, state)
+        logs.append(-F.cross_entropy(steps.precise(logits), column, reduction="none"))
+        inputs = task.table[column]
+    return torch.stack(logs, 1)
 
 
 def _followed(logs: list[Tensor], choices: list[Choice], lengths: Tensor) -> Tensor:

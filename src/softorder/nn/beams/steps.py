@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
+
+from softorder import _check, _check_layers
 
 
 @runtime_checkable
@@ -69,25 +71,71 @@ class Choice(NamedTuple):
     tokens: Tensor  #: (batch, k)
 
 
-def start(embedding: Tensor, token: int, k: int, leaves: list[Tensor]) -> Frontier:
+class Task(NamedTuple):
+    """What is searched with, in checked parts."""
+
+    decoder: Decoder
+    table: Tensor  #: the embedding, (V, features)
+    leaves: list[Tensor]  #: of the first state, (batch, ...)
+    spec: pytree.TreeSpec  #: how they are nested
+    start: int
+    end: int
+
+    @property
+    def batch(self) -> int:
+        return self.leaves[0].shape[0]
+
+    def first(self, rows: int) -> Tensor:
+        """Embeddings of the start token."""
+        return self.table[self.start].expand(rows, -1)
+
+
+def task(
+    decoder: Decoder, embedding: nn.Embedding | Tensor, state: Any, start: int, end: int
+) -> Task:
+    table = _check_layers.embedding(embedding, start, end)
+    leaves, spec = pytree.tree_flatten(state)
+    _check_layers.decoding(decoder, leaves)
+    return Task(decoder, table, leaves, spec, start, end)
+
+
+def search(
+    task: Task,
+    k: int,
+    max_length: int,
+    length_penalty: float,
+    advance: Callable[[Tensor, Frontier], tuple[Frontier, Choice]],
+) -> Beams:
+    """From the start token until all beams have ended, at most max_length steps."""
+    frontier, choices = start(task, k), []
+    for _ in range(max_length):
+        logs, frontier = step(task, frontier)
+        frontier, choice = advance(logs, frontier)
+        choices.append(choice)
+        if _check.eager() and bool(frontier.finished.all()):
+            break
+    return trace(choices, frontier, length_penalty)
+
+
+def start(task: Task, k: int) -> Frontier:
     """k times the start token; all but the first are out of the running."""
-    batch, device = leaves[0].shape[0], embedding.device
+    batch, device = task.batch, task.table.device
     likelihoods = torch.full((batch, k), -math.inf, device=device)
     likelihoods[:, 0] = 0.0
     return Frontier(
         likelihoods,
         torch.zeros(batch, k, dtype=torch.long, device=device),
         torch.zeros(batch, k, dtype=torch.bool, device=device),
-        embedding[token].expand(batch * k, -1),
-        [leaf.repeat_interleave(k, 0) for leaf in leaves],
-        [True] * len(leaves),
+        task.first(batch * k),
+        [leaf.repeat_interleave(k, 0) for leaf in task.leaves],
+        [True] * len(task.leaves),
     )
 
 
-def step(decoder: Decoder, frontier: Frontier, spec: pytree.TreeSpec) -> tuple[Tensor, Frontier]:
+def step(task: Task, frontier: Frontier) -> tuple[Tensor, Frontier]:
     """Log-probabilities (batch, k, V) of the next token, and the frontier with the new state."""
-    state = pytree.tree_unflatten(frontier.leaves, spec)
-    logits, state = decoder.step(frontier.inputs, state)
+    state = pytree.tree_unflatten(frontier.leaves, task.spec)
+    logits, state = task.decoder.step(frontier.inputs, state)
     leaves = pytree.tree_leaves(state)
     old = zip(frontier.shared, frontier.leaves, leaves, strict=True)
     shared = [was and before is after for was, before, after in old]

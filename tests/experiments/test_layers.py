@@ -1,0 +1,141 @@
+"""The experiments of the layers: loaders on small files of the same format, and tiny runs."""
+
+import zipfile
+from dataclasses import replace
+
+import pytest
+import torch
+
+from experiments.beam_search import config as beam_config
+from experiments.beam_search import data as words
+from experiments.beam_search import experiment as beam_search
+from experiments.experiment import Setting
+from experiments.knn import config as knn_config
+from experiments.knn import data as images
+from experiments.knn import experiment as knn
+from experiments.topk_attention import config as attention_config
+from experiments.topk_attention import data as sentences
+from experiments.topk_attention import experiment as attention
+from experiments.trials import Trials
+
+# ---- neighbours -------------------------------------------------------------------------------
+
+
+def test_digits_are_split_and_every_arm_runs():
+    config = replace(knn_config.PRESETS["quick"], steps=5)
+    found = images.load("digits", Setting(), config.training, seed=0)
+    assert len(found.labels) == 500
+    assert len(found.test_labels) == 1297
+    names = knn.arms(config)
+    assert len(names) == 3 + 8 + 5
+    for arm in [*names[:3], "laplace, share", "uniform, log_share"]:
+        torch.manual_seed(0)
+        accuracy = knn.trial(arm, 0, config, Setting())["accuracy"]
+        assert accuracy > (0.15 if arm == "cross-entropy" else 0.6), (arm, accuracy)
+
+
+def test_the_convolutional_network_fits_mnist():
+    assert knn.network("convolutional", 28)(torch.zeros(2, 1, 28, 28)).shape == (2, 128)
+
+
+# ---- beam search ------------------------------------------------------------------------------
+
+_DICTIONARY = """\
+a AH0
+a(2) EY1
+cab K AE1 B
+bad B AE1 D # a comment
+dab D AE1 B
+3d TH R IY1 D IY0
+abracadabra AE B R AH K AH D AE B R AH
+"""
+
+
+def test_the_dictionary_is_read(tmp_path):
+    (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
+    found = words.load(Setting(tmp_path), words=3, test_words=1, letters=5, seed=0)
+    spellings = [*found.training.spellings, *found.test.spellings]
+    assert sorted(spellings) == ["a", "bad", "cab", "dab"]
+    assert found.names == ["<start>", "<end>", "AE", "AH", "B", "D", "EY", "K"]
+    everything = dict(zip(spellings, [*found.training.spoken, *found.test.spoken], strict=True))
+    assert everything["a"] == [(3, 1), (6, 1)]
+    assert everything["bad"] == [(4, 2, 5, 1)]
+    letters, lengths = found.training.letters([0, 1, 2])
+    assert letters.shape == (3, 3)
+    assert lengths.tolist() == [len(s) for s in found.training.spellings]
+
+
+def test_too_small_a_dictionary_is_said_to_be(tmp_path):
+    (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
+    with pytest.raises(SystemExit, match="200 words are wanted, there are 4"):
+        words.load(Setting(tmp_path), 100, 100, 5, 0)
+
+
+def test_edit_distance():
+    cases = [([], [], 0), ([1], [], 1), ([1, 2, 3], [1, 3], 1), ([1, 2], [2, 1], 2)]
+    cases += [([1, 2, 3, 4], [5, 2, 3], 2), ([1, 1, 1], [1], 2)]
+    for a, b, distance in cases:
+        assert beam_search.edit_distance(a, b) == beam_search.edit_distance(b, a) == distance
+
+
+def test_every_arm_of_the_beam_search_runs(tmp_path):
+    (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
+    config = replace(beam_config.PRESETS["quick"], words=3, test_words=1, letters=4, hidden=8,
+                     batch=4, pretraining=3, updates=2, k=2)  # fmt: skip
+    trials = Trials("", {})
+    session = beam_search.Session(config, Setting(tmp_path), trials)
+    torch.manual_seed(0)
+    for arm in beam_config.ARMS:
+        figures = session.trial(arm, 0)
+        trials.add(arm, 0, figures)
+        assert 0 <= figures["words"] <= 1
+        assert figures["updates"] == 2 or arm.endswith("same time")
+    with pytest.raises(SystemExit, match="needs 'soft beam, laplace' to run before"):
+        beam_search.Session(config, Setting(tmp_path), Trials("", {})).trial(
+            "teacher forcing, same time", 0
+        )
+
+
+# ---- attention --------------------------------------------------------------------------------
+
+
+def _archive(folder, pairs):
+    lines = "".join(f"{english}\t{french}\tCC-BY 2.0 (France)\n" for english, french in pairs)
+    with zipfile.ZipFile(folder / "fra-eng.zip", "w") as archive:
+        archive.writestr("fra.txt", lines)
+
+
+_PAIRS = [
+    ("I'm here.", "Je suis là."),
+    ("Go!", "Va !"),
+    ("Go!", "Bouge !"),
+    ("It's 2 o'clock.", "Il est 2 heures."),
+    ("Come here.", "Viens là."),
+    ("A very long sentence, is it not? Yes.", "Une phrase longue."),
+]
+
+
+def test_sentences_are_read(tmp_path):
+    _archive(tmp_path, _PAIRS)
+    found = sentences.load(Setting(tmp_path), 3, 1, words=7, vocabulary=100, seed=0)
+    pairs = {tuple(english): french for english, french in [*found.training, *found.test]}
+    assert pairs[("i'", "m", "here", ".")] == ["je", "suis", "là", "."]
+    assert pairs[("go", "!")] == ["va", "!"]  # the first of two
+    assert len(pairs) == 4
+    row = found.french.tensor([found.training[0][1]], wrap=True)[0].tolist()
+    assert row[0] == sentences.START
+    assert found.french.text(row[1:]) == " ".join(found.training[0][1])
+    assert found.french.tensor([["nonsense"]], wrap=False).tolist() == [[sentences.UNKNOWN]]
+
+
+def test_every_arm_of_attention_runs(tmp_path):
+    pytest.importorskip("sacrebleu")
+    _archive(tmp_path, _PAIRS)
+    config = replace(attention_config.PRESETS["quick"], pairs=3, test_pairs=1, vocabulary=50,
+                     width=8, heads=2, layers=1, batch=4, updates=3)  # fmt: skip
+    losses = {}
+    for arm in attention_config.ARMS:
+        figures = attention.trial(arm, 0, config, Setting(tmp_path))
+        losses[arm] = figures["loss"]
+        assert ("hard" in figures) == (arm != "softmax")
+    assert len(set(losses.values())) == len(losses)  # the arms are not the same network
