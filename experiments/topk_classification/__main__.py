@@ -33,9 +33,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     seeds = 1 if arguments.quick else arguments.seeds
-    complete = not arguments.quick and arguments.data == list(NAMES)
-    folder = arguments.output or (_FOLDER if complete else _SCRATCH)
-    results: list[Result] = []
+    folder = arguments.output or (_SCRATCH if arguments.quick else _FOLDER)
     for name in arguments.data:
         data = load(name, arguments.quick)
         print(
@@ -45,8 +43,7 @@ def main() -> None:
         )
         found = list(_compare(data, seeds))
         print(report.table(found).text(), report.verdict(found), sep="\n\n", end="\n\n", flush=True)
-        results += found
-        for path in report.write(folder, results):
+        for path in report.write(folder, found):
             print(f"wrote {path}", flush=True)
 
 

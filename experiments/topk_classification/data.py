@@ -88,7 +88,7 @@ def _cities(quick: bool) -> Data:
         hidden = nn.Linear(_WIDTH, _WIDTH)
         return nn.Sequential(bag, hidden, nn.ReLU(), nn.Linear(_WIDTH, len(countries)))
 
-    return Data("cities", *splits, len(countries), model, epochs=1 if quick else 8, batch=256)
+    return Data("cities", *splits, len(countries), model, epochs=1 if quick else 5, batch=256)
 
 
 def _grams(name: str) -> list[int]:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from experiments.topk_classification.candidates import MIXED
+from experiments.topk_classification.data import NAMES
 from experiments.topk_classification.training import Result
 from softorder.cli._table import Table
 
@@ -55,27 +56,29 @@ def verdict(results: Sequence[Result]) -> str:
 
 
 def write(folder: Path, results: Sequence[Result]) -> Iterable[Path]:
-    """The numbers, the tables and the plot of all data; names the files."""
+    """The numbers of one data set; tables and a plot of all that are there. Names the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = list(dict.fromkeys(result.data for result in results))
-    path = folder / "results.json"
+    path = folder / f"{results[0].data}.json"
     rows = ",\n".join(json.dumps(asdict(result)) for result in results)
     path.write_text(f"[\n{rows}\n]\n")
     yield path
+    everything = [result for name in NAMES for result in read(folder / f"{name}.json")]
+    names = list(dict.fromkeys(result.data for result in everything))
     blocks = []
     for name in names:
-        chosen = [result for result in results if result.data == name]
+        chosen = [result for result in everything if result.data == name]
         blocks.append(f"## {name}\n\n{table(chosen).markdown()}\n\n{verdict(chosen)}\n")
     path = folder / "results.md"
     path.write_text("\n".join(blocks))
     yield path
     path = folder / "results.png"
-    _plot(path, results, names)
+    _plot(path, everything, names)
     yield path
 
 
-def read(folder: Path) -> list[Result]:
-    return [Result(**row) for row in json.loads((folder / "results.json").read_text())]
+def read(path: Path) -> list[Result]:
+    """The runs in a file; none if it is not there."""
+    return [Result(**row) for row in json.loads(path.read_text())] if path.exists() else []
 
 
 def _plot(path: Path, results: Sequence[Result], names: Sequence[str]) -> None:
