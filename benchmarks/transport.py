@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
-from benchmarks import machine, timing
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
 from benchmarks.memory import Memory
 from benchmarks.providers import Provider, paper_sinkhorn, softorder_transport
 from benchmarks.report import Report, Subject
+from benchmarks.suite import TimingJob, run_timings
 from benchmarks.timing import Record
 from benchmarks.topk import FOLDER, SCRATCH
-from softorder.cli._progress import Progress
 
 SECTIONS = ("forward", "backward")
 SHAPES = (Shape(16, 1_000), Shape(16, 10_000))
@@ -54,28 +53,17 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers."""
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(quick, only))
-    with Progress(len(todo)) as progress:
-        for section, case in todo:
-            backward = section == "backward"
-            report.records += timing.measure(
-                section, case, _providers(case), seconds or 1.0, backward
-            )
-            progress.step(f"{section} {case}")
-    print(report.text())
     partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    folder = output or (SCRATCH if partial_run else FOLDER)
+    return run_timings(SUBJECT, list(_jobs(quick, only)), seconds or 1.0, folder)
 
 
-def _jobs(quick: bool, only: Sequence[str]) -> Iterator[tuple[str, Case]]:
+def _jobs(quick: bool, only: Sequence[str]) -> Iterator[TimingJob]:
     sections = [name for name in SECTIONS if name in only] or SECTIONS
     shapes = [s for s in SHAPES if s.key in only] or SHAPES[: 1 if quick else None]
     for section, shape, epsilon in product(sections, shapes, EPSILONS):
-        yield section, Case(shape, k=10, temperature=epsilon)
+        case = Case(shape, k=10, temperature=epsilon)
+        yield TimingJob(section, case, _providers(case), backward=section == "backward")
 
 
 def _providers(case: Case) -> list[Provider]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.topk_classification.candidates import MIXED
+from experiments.topk_classification.candidates import METHODS, MIXED
 from experiments.topk_classification.data import NAMES
 from experiments.topk_classification.training import Result
 from softorder.cli._table import Table
@@ -37,7 +37,9 @@ def table(results: Sequence[Result]) -> Table:
 def verdict(results: Sequence[Result]) -> str:
     """Does mixing k beat a single k on top-5, without losing top-1?"""
     cells = _cells(results)
-    softmax = cells["softmax", "1"]
+    softmax = cells.get(("softmax", "1"))
+    if softmax is None:
+        return "No verdict without softmax."
     lines = []
     for mixed in MIXED:
         methods = [method for method, k in cells if k == mixed]
@@ -56,9 +58,15 @@ def verdict(results: Sequence[Result]) -> str:
 
 
 def write(folder: Path, results: Sequence[Result]) -> Iterable[Path]:
-    """The numbers of one data set; tables and a plot of all that are there. Names the files."""
+    """The numbers of one data set; tables and a plot of all that are there. Names the files.
+
+    What the file has of methods that were not run again stays.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{results[0].data}.json"
+    again = {result.method for result in results}
+    results = [*results, *(old for old in read(path) if old.method not in again)]
+    results = sorted(results, key=lambda result: (METHODS.index(result.method), result.seed))
     rows = ",\n".join(json.dumps(asdict(result)) for result in results)
     path.write_text(f"[\n{rows}\n]\n")
     yield path
