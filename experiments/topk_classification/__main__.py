@@ -42,7 +42,11 @@ def main() -> None:
             f"{data.classes} classes",
             flush=True,
         )
-        found = list(_compare(data, arguments.methods, seeds))
+        found: list[Result] = []
+        for result in _compare(data, arguments.methods, seeds):
+            if found and result.method != found[-1].method:
+                list(report.write(folder, found))  # a run that is stopped keeps what it has
+            found.append(result)
         print(report.table(found).text(), report.verdict(found), sep="\n\n", end="\n\n", flush=True)
         for path in report.write(folder, found):
             print(f"wrote {path}", flush=True)
