@@ -21,7 +21,7 @@ Cell = tuple[str, str]  # method and k
 
 def table(results: Sequence[Result]) -> Table:
     """Mean and standard deviation over the seeds, in per cent."""
-    found = Table(["loss", "k", "τ", "top-1 %", "top-5 %", "seconds"])
+    found = Table(["loss", "k", "τ", "top-1 %", "top-5 %"])
     for (method, k), runs in _cells(results).items():
         found.add(
             method,
@@ -29,7 +29,6 @@ def table(results: Sequence[Result]) -> Table:
             "" if method == "softmax" else f"{runs[0].temperature:g}",
             _spread([run.top1 for run in runs]),
             _spread([run.top5 for run in runs]),
-            f"{statistics.mean(run.seconds for run in runs):.1f}",
         )
     return found
 

@@ -32,7 +32,7 @@ def run(data: Data, candidate: Candidate, seed: int, judge: Split) -> Result:
     torch.manual_seed(seed)
     model = data.model()
     criterion = candidate.criterion(data.classes)
-    optimizer = torch.optim.Adam(model.parameters(), lr=_RATE, fused=True)
+    optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
     steps = data.epochs * -(-len(data.train) // data.batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
     for _ in range(data.epochs):

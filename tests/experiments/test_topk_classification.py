@@ -66,7 +66,7 @@ def test_results_are_written_merged_and_judged(tmp_path):
     rows = json.loads(paths[0].read_text())
     assert len(rows) == 8
     text = paths[1].read_text()
-    assert "| softmax | 1 |  | 90.50 ± 0.71 | 95.00 ± 0.00 | 1.0 |" in text
+    assert "| softmax | 1 |  | 90.50 ± 0.71 | 95.00 ± 0.00 |" in text
     assert "top-1 above softmax: 1 of 1; top-5 above softmax: 1 of 1" in text
     assert "top-1 above softmax: 0 of 1; top-5 above softmax: 0 of 1" in text
     assert "top-5 above k = 5 alone: 1 of 1" in text
