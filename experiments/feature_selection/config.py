@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 METHODS = (
     "SIMPLE",
@@ -36,28 +37,31 @@ class Config(Training):
     methods: tuple[str, ...] = METHODS
 
 
-PRESETS = {
-    "quick": Config(
-        training=8_000,
-        test=5_000,
-        epochs=5,
-        batch=128,
-        learning_rate=3e-3,
-        gate_rate=0.1,
-        hidden=(256, 128),
-        seeds=2,
-        methods=METHODS[:6],
-    ),
+#: of feature_selection and learn_k alike
+TRAINING: dict[str, dict[str, Any]] = {
+    "quick": {
+        "training": 8_000,
+        "test": 5_000,
+        "epochs": 5,
+        "batch": 128,
+        "learning_rate": 3e-3,
+        "gate_rate": 0.1,
+        "hidden": (256, 128),
+    },
     # Optimiser, learning rate, network and temperature of the paper; it states neither the number
     # of epochs nor the batch.
-    "paper": Config(
-        training=None,
-        test=None,
-        epochs=100,
-        batch=128,
-        learning_rate=1e-3,
-        gate_rate=1e-3,
-        hidden=(512, 256),
-        seeds=5,
-    ),
+    "paper": {
+        "training": None,
+        "test": None,
+        "epochs": 100,
+        "batch": 128,
+        "learning_rate": 1e-3,
+        "gate_rate": 1e-3,
+        "hidden": (512, 256),
+    },
+}
+
+PRESETS = {
+    "quick": Config(**TRAINING["quick"], seeds=2, methods=METHODS[:6]),
+    "paper": Config(**TRAINING["paper"], seeds=5),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.feature_selection.config import Training
+from experiments.feature_selection.config import TRAINING, Training
 
 
 @dataclass(frozen=True)
@@ -15,25 +15,6 @@ class Config(Training):
 
 
 PRESETS = {
-    "quick": Config(
-        training=8_000,
-        test=5_000,
-        epochs=5,
-        batch=128,
-        learning_rate=3e-3,
-        gate_rate=0.1,
-        hidden=(256, 128),
-        seeds=1,
-        fixed=(10, 20, 30, 50, 100),
-    ),
-    "paper": Config(
-        training=None,
-        test=None,
-        epochs=100,
-        batch=128,
-        learning_rate=1e-3,
-        gate_rate=1e-3,
-        hidden=(512, 256),
-        seeds=5,
-    ),
+    "quick": Config(**TRAINING["quick"], seeds=1, fixed=(10, 20, 30, 50, 100)),
+    "paper": Config(**TRAINING["paper"], seeds=5),
 }
