@@ -12,7 +12,7 @@ from experiments.trials import Column, Figures, Trials
 COLUMNS = (
     Column("iterations", "iterations", 2),
     Column("ms", "time, ms", 1),
-    Column("log_error", "log10 of the largest |Σ p - k|", 1),
+    Column("log_error", "log10 of the largest error of Σ p = k", 1),
 )
 
 

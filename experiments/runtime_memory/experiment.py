@@ -20,7 +20,7 @@ COLUMNS = (
     Column("forward", "forward, ms", 3),
     Column("both", "forward and backward, ms", 3),
     Column("memory", "peak of forward and backward, MB", 1),
-    Column("error", "|Σ p - k| / k", 9),
+    Column("error", "error of Σ p = k, per k", 9),
 )
 _CURVES = {
     "forward_curve": "forward, ms",

@@ -132,6 +132,7 @@ def test_every_experiment_is_complete(name):
     assert paper.figures or paper.findings
     keys = {column.key for column in experiment.columns}
     assert all(set(figures) <= keys for figures in paper.figures.values())
+    assert not any("|" in column.heading for column in experiment.columns)  # it ends a cell
     for preset, config in experiment.presets.items():
         assert paper.differences[preset]
         assert config.seeds >= 1
