@@ -54,7 +54,7 @@ def _state(experiment: Experiment, preset: str, output: Path, data: Path | None)
 def _where(name: str, data: Path | None) -> str:
     if find(name, data):
         return "here"
-    return "to be fetched" if SOURCES[name].archive else "missing, no package has it"
+    return "to be fetched" if SOURCES[name].archives else "missing, no package has it"
 
 
 def run_all(order: Order) -> list[str]:

@@ -5,7 +5,9 @@ archives.py   fetches an archive and takes the files out of it
 idx.py        MNIST and Fashion-MNIST
 cifar10.py    CIFAR-10
 cifar100.py   CIFAR-100
+glyphs.py     letters, drawn from fonts
 cifar100.py   CIFAR-100
+glyphs.py     letters, drawn from fonts
 """
 
 from experiments.data.sources import SOURCES, Source, locate

@@ -1,6 +1,6 @@
 """Top-k classification: which loss gives the best top-1 and top-5 accuracy on real data.
 
-data.py       digits, city names with their countries, CIFAR
+data.py       digits, city names with their countries, glyphs of fonts, CIFAR
 candidates.py which losses, p_k and temperatures are compared
 training.py   one run: a small network, one loss, one seed
 tuning.py     the temperature of every loss

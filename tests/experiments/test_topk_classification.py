@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from experiments.experiment import Setting
 from experiments.topk_classification.candidates import METHODS, TEMPERATURES, Candidate, candidates
 from experiments.topk_classification.data import load
 from experiments.topk_classification.resnet import resnet18
 from experiments.topk_classification.training import run
 from experiments.topk_classification.tuning import tuned
+from tests.experiments.test_data import write_cifar10, write_cifar100, write_fonts
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +63,13 @@ def test_the_residual_network_has_the_parameters_of_resnet18():
     assert resnet18(100, 4)(torch.zeros(2, 3, 32, 32)).shape == (2, 100)
     numbers = sum(p.numel() for p in resnet18(100).parameters())
     assert numbers == 11_220_132  # as the usual implementations for CIFAR-100 have
+
+
+@pytest.mark.parametrize("name", ["glyphs", "cifar10", "cifar100"])
+def test_pictures_are_split_and_fit_their_network(tmp_path, name):
+    write = {"glyphs": write_fonts, "cifar10": write_cifar10, "cifar100": write_cifar100}
+    write[name](tmp_path)
+    data = load(name, quick=True, setting=Setting(data=tmp_path))
+    assert min(map(len, (data.train, data.validation, data.test))) > 0
+    assert data.model()(data.test.inputs[:2]).shape == (2, data.classes)
+    assert int(data.train.target.max()) < data.classes
