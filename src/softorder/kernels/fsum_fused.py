@@ -4,7 +4,7 @@ The same numbers as sort, `fsum` or `invert`, and scatter would give, from compi
 keep a row in the cache from the first step to the last: ranks and the sort for the Laplace
 density, whatever the rows hold (-inf is absent and goes last, +inf is certain, NaN spoils its row),
 permutations for every density and finite scores. Nothing here is differentiable, but everything
-has a vector-Jacobian product: methods/fsum_eager.py builds on it.
+has a vector-Jacobian product: methods/fused.py builds on it.
 """
 
 from __future__ import annotations

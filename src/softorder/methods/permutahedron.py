@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import isotonic, ordering
+from softorder.kernels import isotonic, isotonic_fused, ordering
+from softorder.methods import fused
 from softorder.methods._base import register
 from softorder.methods.finite import FiniteMethod
 
@@ -53,7 +56,7 @@ class PermutahedronMethod(FiniteMethod):
     operators = ("soft_rank", "soft_sort")
     breaks = MappingProxyType(
         {
-            "soft_rank": ("equal_scores_get_equal_ranks",),
+            "soft_rank": ("doubled_scores_double_their_ranks",),
             "soft_sort": ("scales_with_scores_and_temperature", "values_are_homogeneous"),
         }
     )
@@ -64,7 +67,34 @@ class PermutahedronMethod(FiniteMethod):
         _check.choice("regularization", regularization, REGULARIZATIONS)
         self.regularization = regularization
         self.name = "permutahedron" if regularization == "l2" else f"permutahedron_{regularization}"
+        options = {"entropic": regularization == "kl"}
+        self._fused_rank = fused.Operator(
+            partial(isotonic_fused.rank, **options), partial(isotonic_fused.rank_vjp, **options)
+        )
+        self._fused_sort = fused.Operator(
+            partial(isotonic_fused.sort, **options), partial(isotonic_fused.sort_vjp, **options)
+        )
         self.smoothness = "piecewise linear" if regularization == "l2" else "once, by pieces smooth"
+
+    def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(super().soft_rank, temperature=temperature, descending=descending)
+        return self._run(self._fused_rank, scores, temperature, descending, plain)
+
+    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(super().soft_sort, temperature=temperature, descending=descending)
+        return self._run(self._fused_sort, scores, temperature, descending, plain)
+
+    def _run(
+        self,
+        operator: fused.Operator,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        plain: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        if fused.usable(temperature) and isotonic_fused.serves(scores):
+            return fused.run(operator, scores, temperature, descending, plain)
+        return plain(scores)
 
     def _ranks(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool

@@ -60,7 +60,7 @@ _BROKEN_BY_BOTH = {
         "too_few_available_are_all_taken",
         "k_n_takes_everything",
     ),
-    "soft_rank": ("ranks_follow_the_scores", "equal_scores_get_equal_ranks"),
+    "soft_rank": ("ranks_follow_the_scores", "doubled_scores_double_their_ranks"),
     "soft_sort": ("raising_a_score_lowers_nothing",),
     "soft_permutation": ("rows_and_columns_sum_to_one",),
 }

@@ -1,20 +1,18 @@
-"""Soft ranks, sorts and permutations by the fused kernels, in eager mode, with first derivatives.
+"""Fused kernels in eager mode, as differentiable functions of the scores.
 
-Second derivatives come from the plain path, which is told as a function of the scores.
+First derivatives come from the kernel's vector-Jacobian product. Second ones come from the plain
+path, which is told as a function of the scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.densities import Density
-from softorder.kernels import fsum_fused
 
 
 class Operator(NamedTuple):
@@ -24,30 +22,8 @@ class Operator(NamedTuple):
     vjp: Callable[..., Tensor]
 
 
-RANK = Operator(fsum_fused.rank, fsum_fused.rank_vjp)
-SORT = Operator(fsum_fused.sort, fsum_fused.sort_vjp)
-
-
-def permutation(density: Density, k: int) -> Operator:
-    """The first k rows of a permutation."""
-    return Operator(
-        partial(fsum_fused.permutation, density=density, k=k),
-        partial(fsum_fused.permutation_vjp, density=density),
-    )
-
-
-def serves(scores: Tensor, temperature: Tensor, density: Density) -> bool:
-    """Whether `run` can be used for ranks and sorts."""
-    return _plain_values(temperature) and fsum_fused.serves(scores, density)
-
-
-def serves_permutation(scores: Tensor, temperature: Tensor, density: Density) -> bool:
-    """Whether `run` can be used for permutations."""
-    return _plain_values(temperature) and fsum_fused.serves_permutation(scores, density)
-
-
-def _plain_values(temperature: Tensor) -> bool:
-    # A temperature that learns needs the plain path.
+def usable(temperature: Tensor) -> bool:
+    """Whether fused kernels may run now: a temperature that learns needs the plain path."""
     return _check.eager() and not (temperature.requires_grad and torch.is_grad_enabled())
 
 
