@@ -4,6 +4,7 @@
 
 #include "fsum.hpp"
 #include "isotonic.hpp"
+#include "network.hpp"
 #include "order.hpp"
 #include "permutahedron.hpp"
 #include "permutation.hpp"
@@ -31,6 +32,7 @@ struct Level {
   int (*projected_rank_backward)(const Permutahedron&);
   int (*projected_sort_forward)(const Permutahedron&);
   int (*projected_sort_backward)(const Permutahedron&);
+  int (*network)(const Network&);
 };
 
 #define SOFTORDER_LEVEL_OF(level)                                      \
@@ -41,7 +43,8 @@ struct Level {
         level::soft_sort_backward, level::permutation_forward,         \
         level::permutation_backward, level::isotonic,                  \
         level::projected_rank_forward, level::projected_rank_backward, \
-        level::projected_sort_forward, level::projected_sort_backward  \
+        level::projected_sort_forward, level::projected_sort_backward, \
+        level::network                                                 \
   }
 constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
@@ -142,4 +145,8 @@ SOFTORDER_EXPORT int softorder_projected_sort_forward(const softorder::Permutahe
 
 SOFTORDER_EXPORT int softorder_projected_sort_backward(const softorder::Permutahedron* arguments) {
   return softorder::kLevel.projected_sort_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_network(const softorder::Network* arguments) {
+  return softorder::kLevel.network(*arguments);
 }

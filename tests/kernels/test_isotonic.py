@@ -62,23 +62,23 @@ def test_any_shape(regularization):
     assert torch.equal(batched, first)
 
 
+def _counted(operation):
+    def count(self, other):
+        _Counted.done += 1
+        result = operation(self, other)
+        return result if isinstance(result, bool) else _Counted(result)
+
+    return count
+
+
 class _Counted(float):
     """A number that counts what is done with it."""
 
     done = 0
-
-    def _count(operation):
-        def counted(self, other):
-            _Counted.done += 1
-            result = operation(self, other)
-            return result if isinstance(result, bool) else _Counted(result)
-
-        return counted
-
-    __add__, __radd__ = _count(float.__add__), _count(float.__radd__)
-    __sub__, __rsub__ = _count(float.__sub__), _count(float.__rsub__)
-    __truediv__ = _count(float.__truediv__)
-    __le__ = _count(float.__le__)
+    __add__, __radd__ = _counted(float.__add__), _counted(float.__radd__)
+    __sub__, __rsub__ = _counted(float.__sub__), _counted(float.__rsub__)
+    __truediv__ = _counted(float.__truediv__)
+    __le__ = _counted(float.__le__)
 
 
 @pytest.mark.parametrize("solve", [isotonic._l2, isotonic._kl])

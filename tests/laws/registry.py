@@ -46,10 +46,12 @@ def _case(row, name, method):
 def _kernels(operator, name):
     """Which can serve it. Without compiled kernels, three densities share the same F-sums.
 
-    Other families call kernels for a sort only.
+    Some families call kernels for a sort only.
     """
     if name == "student":
         return ("torch",)
+    if name in ("network", "permutahedron", "permutahedron_kl", "softsort", "neuralsort"):
+        return ("native", "torch")
     if name not in so.densities.BUILT_IN:
         return ("native",)
     alike = operator in orderings.NAMES and name in ("logistic", "normal", "cauchy")
