@@ -8,6 +8,7 @@
 #include "order.hpp"
 #include "permutahedron.hpp"
 #include "permutation.hpp"
+#include "row_softmax.hpp"
 #include "sort.hpp"
 #include "topk.hpp"
 
@@ -33,6 +34,7 @@ struct Level {
   int (*projected_sort_forward)(const Permutahedron&);
   int (*projected_sort_backward)(const Permutahedron&);
   int (*network)(const Network&);
+  int (*row_softmax)(const RowSoftmax&);
 };
 
 #define SOFTORDER_LEVEL_OF(level)                                      \
@@ -44,7 +46,7 @@ struct Level {
         level::permutation_backward, level::isotonic,                  \
         level::projected_rank_forward, level::projected_rank_backward, \
         level::projected_sort_forward, level::projected_sort_backward, \
-        level::network                                                 \
+        level::network, level::row_softmax                             \
   }
 constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
@@ -149,4 +151,8 @@ SOFTORDER_EXPORT int softorder_projected_sort_backward(const softorder::Permutah
 
 SOFTORDER_EXPORT int softorder_network(const softorder::Network* arguments) {
   return softorder::kLevel.network(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_row_softmax(const softorder::RowSoftmax* arguments) {
+  return softorder::kLevel.row_softmax(*arguments);
 }

@@ -26,9 +26,11 @@ template <class T> struct Descending {
   const std::int32_t* order;
   std::size_t m;
   bool negative;
+  double centre;  // from which scores are measured: one outlier shall not cost the others their digits
 
   Descending(const SortedRow<T>& row, bool negated)
-      : values(row.finite_values()), order(row.finite_order()), m(row.finite), negative(negated) {}
+      : values(row.finite_values()), order(row.finite_order()), m(row.finite), negative(negated),
+        centre(m > 0 ? (*this)[m / 2] : 0) {}
 
   double operator[](std::size_t j) const { return negative ? -double(values[j]) : double(values[m - 1 - j]); }
   std::int32_t source(std::size_t j) const { return order[negative ? j : m - 1 - j]; }
@@ -67,7 +69,7 @@ struct EuclideanRanks {
   using Level = Mean;
 
   template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
-    return Level::of((z[j] - z[0]) * scale, double(z.m - j));
+    return Level::of((z[j] - z.centre) * scale, double(z.m - j));
   }
   template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const double base = z[start];
@@ -87,7 +89,7 @@ struct EntropicRanks {
   using Level = LogRatio;
 
   template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
-    return Level::of((z[j] - z[0]) * scale, std::log(double(z.m - j)));
+    return Level::of((z[j] - z.centre) * scale, std::log(double(z.m - j)));
   }
   template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const auto power = [&](std::size_t j) { return std::exp((z[j] - z[start]) * scale); };
@@ -187,7 +189,7 @@ template <class Sort, class T> void write_sorted(const Permutahedron& a, std::si
   const Descending<T> z(row, !a.descending);
   const double scale = row.scale;
   T* const finite = out + (a.descending ? row.certain() : 0);
-  pool.run(z.m, [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z[0]); }, row.starts, team);
+  pool.run(z.m, [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z.centre); }, row.starts, team);
   row.each_block([&](std::size_t start, std::size_t end) {
     if (end - start == 1) finite[start] = T(z.negative ? -z[start] : z[start]);
     else Sort::write(z, scale, start, end, finite);

@@ -117,7 +117,7 @@ def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:
 
 def _exceptions(scores: Tensor) -> SortedRows | None:
     """The rows in order; None if it is known that every score is finite."""
-    if _check.eager() and bool(scores.isfinite().all()):
+    if _check.eager() and _check.finite(scores):
         return None
     return sort_rows(scores)
 

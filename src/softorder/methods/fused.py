@@ -36,7 +36,7 @@ def run(
 ) -> Tensor:
     """The operator's result, differentiable in the scores; `plain` computes the same."""
     if torch.is_grad_enabled() and scores.requires_grad:
-        return _Fused.apply(scores, temperature, descending, operator, plain)
+        return _apply(scores, temperature, descending, operator, plain)
     return operator.forward(scores, temperature, descending)[0]
 
 
@@ -69,3 +69,7 @@ class _Fused(torch.autograd.Function):
         else:
             gradient = operator.vjp(upstream, ctx.kind(upstream, *saved), temperature, descending)
         return gradient, None, None, None, None
+
+
+# Function.apply without its preparations for torch.func, which is not at work in eager mode.
+_apply = super(torch.autograd.Function, _Fused).apply

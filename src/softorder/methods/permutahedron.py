@@ -99,13 +99,14 @@ class PermutahedronMethod(FiniteMethod):
     def _ranks(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
     ) -> Tensor:
-        x, dtype = (-x if descending else x).double(), x.dtype
-        z = (x - x.detach().amax(-1, keepdim=True)) / temperature.unsqueeze(-1)
-        order, there = _descending(z, live)
+        dtype, (z, order, there) = x.dtype, _from_the_top(x.double(), live, negated=descending)
         places = _places_down(there)
         if self.regularization == "kl":
             places = places.log()
-        ranks = self._project(z.gather(-1, order), places, there)
+        # Measured from the middle one, so that an outlier does not cost the others their digits.
+        middle = (there.sum(-1, keepdim=True) // 2).clamp(max=x.shape[-1] - 1)
+        z = (z - z.detach().gather(-1, middle)) / temperature.unsqueeze(-1)
+        ranks = self._project(z, places, there)
         if self.regularization == "kl":
             ranks = ranks.exp()
         return torch.empty_like(ranks).scatter(-1, order, ranks).to(dtype)
@@ -113,10 +114,9 @@ class PermutahedronMethod(FiniteMethod):
     def _values(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
     ) -> Tensor:
-        z = (x if descending else -x).double()
-        order, there = _descending(z, live)
+        z, _, there = _from_the_top(x.double(), live, negated=not descending)
         target = _places_down(there) / temperature.unsqueeze(-1)
-        t = self._project(target.expand_as(z), z.gather(-1, order), there)
+        t = self._project(target.expand_as(z), z, there)
         return (t if descending else -t).to(x.dtype)
 
     def _project(self, s: Tensor, w: Tensor, there: Tensor) -> Tensor:
@@ -130,12 +130,15 @@ class PermutahedronMethod(FiniteMethod):
         return (ds - average(ds, first)) + (start + average(dw, first))
 
 
-def _descending(z: Tensor, live: Tensor | None) -> tuple[Tensor, Tensor]:
-    """An order from the largest down, the live ones first, and which places it fills with those."""
-    if live is None:
-        return ordering.sort(-z).order, torch.ones_like(z, dtype=torch.bool)
-    order = ordering.sort(torch.where(live, -z, math.inf)).order
-    return order, live.gather(-1, order)
+def _from_the_top(x: Tensor, live: Tensor | None, negated: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, or their negatives, from the largest down, the order, and which places are live."""
+    if live is not None:
+        x = torch.where(live, x, math.inf if negated else -math.inf)
+    order = ordering.sort(x).order
+    order = order if negated else order.flip(-1)
+    there = torch.ones_like(x, dtype=torch.bool) if live is None else live.gather(-1, order)
+    z = torch.where(there, x.gather(-1, order), 0.0)
+    return -z if negated else z, order, there
 
 
 def _places_down(there: Tensor) -> Tensor:
