@@ -58,13 +58,34 @@ template <class T> class Row {
   void softsort(Team team) {
     largest_.find(x_.get(), team, [this](double) { return largest_.count() >= a_.k; });
     keep_order();
-    for (std::size_t j = 0; j < a_.k; ++j) {
-      if (j < largest_.count()) softsort_row(T(largest_.value(j)), p(j));
-      else std::fill_n(p(j), a_.n, T(0));
+    const std::size_t rows = std::min(a_.k, largest_.count());
+    for (std::size_t j = rows; j < a_.k; ++j) std::fill_n(p(j), a_.n, T(0));
+    if (rows == 0) return;
+    if (4 * rows <= a_.n) return softsort_few(rows);
+    for (std::size_t j = 0; j < rows; ++j) scale_by(T(1 / powers(T(largest_.value(j)), p(j))), p(j), p(j));
+  }
+
+  // Below the last anchor a row is that of the last anchor times e^-(a_j - a_k)/τ: one exponential per
+  // score serves all rows.
+  void softsort_few(std::size_t rows) {
+    const auto power = [this](double distance) { return std::exp2(-distance * scale_); };
+    const double last = largest_.value(rows - 1);
+    T* const below = gradient_.get();
+    double total = powers(T(last), below);
+    for (std::size_t l = 0; l < rows; ++l) total -= double(below[order()[l]]);
+    for (std::size_t j = 0; j < rows; ++j) {
+      const double anchor = largest_.value(j), fall = power(anchor - last);
+      double sum = std::max(total, 0.0) * fall;
+      for (std::size_t l = 0; l < rows; ++l) sum += power(std::abs(anchor - largest_.value(l)));
+      scale_by(T(fall / sum), below, p(j));
+      for (std::size_t l = 0; l < rows; ++l) {
+        p(j)[order()[l]] = T(power(std::abs(anchor - largest_.value(l))) / sum);
+      }
     }
   }
 
-  void softsort_row(T anchor, T* out) {
+  // e^-|x_i - anchor|/τ, and their sum.
+  double powers(T anchor, T* out) const {
     const Pack<T> scale = Pack<T>{} + T(scale_);
     double total = 0;
     blocks([&](std::size_t begin, std::size_t end) {
@@ -76,8 +97,10 @@ template <class T> class Row {
       });
       total += sum_lanes(sum);
     });
-    const T share = T(1 / total);
-    for (std::size_t i = 0; i < a_.n; ++i) out[i] *= share;
+    return total;
+  }
+  void scale_by(T share, const T* from, T* to) const {
+    for (std::size_t i = 0; i < a_.n; ++i) to[i] = share * from[i];
   }
 
   // With D = P ⊙ (g - <P,g>)/τ and s = sign(x - a): x gets -s D, and a the sum of s D.
