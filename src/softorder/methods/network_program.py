@@ -36,10 +36,7 @@ class Program(NamedTuple):
 
 
 def program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
-    """The instructions that bring the k smallest of n to the front, on a network of that kind.
-
-    Without a kind, on the shallower one of "splitter" and "pairwise".
-    """
+    """The instructions that bring the k smallest of n to the front, on a network of that kind."""
     if torch.compiler.is_compiling():
         steps, outputs = _numbers(n, k, kind)
         lists = (Step(*(_index(index, device) for index in step)) for step in steps)
@@ -66,11 +63,21 @@ def _program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
 
 
 def network(n: int, k: int, kind: str | None) -> Network:
-    """The network that `program` takes."""
+    """The network that `program` takes.
+
+    Without a kind, "splitter" for few of many and "pairwise" otherwise: both are the networks of
+    fewer wires when their last wires are idle. The choice must not depend on n, if k < n.
+    """
+    if kind is None:
+        kind = selecting(k) if k < n else "pairwise"
     if k == n and kind != "splitter":
-        return sorting_network(n, kind or "pairwise")
-    kinds = ("splitter", "pairwise") if kind is None else (kind,)
-    return min((selection_network(n, k, each) for each in kinds), key=lambda net: net.depth)
+        return sorting_network(n, kind)
+    return selection_network(n, k, kind)
+
+
+def selecting(k: int) -> str:
+    """The kind of network for the selection of k: splitter networks are shallow for few."""
+    return "splitter" if k <= 8 else "pairwise"
 
 
 def _instructions(network: Network) -> Program:
