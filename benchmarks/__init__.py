@@ -10,5 +10,6 @@ report.py      what is printed and written
 topk.py        the soft top-k suite, which ties these together
 rank.py        the rank and sort suite, with rank_cases.py and rank_figures.py
 transport.py   the transport suite
+sampling.py    the k-hot sampling suite
 machine.py     where it was measured
 """

@@ -9,7 +9,7 @@ tensor([3., 1., 2.])
 
 from importlib.metadata import PackageNotFoundError, version
 
-from softorder import densities, kernels, losses, networks, nn
+from softorder import densities, distributions, estimators, kernels, losses, networks, nn, sampling
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
@@ -31,6 +31,8 @@ __all__ = [
     "Sinkhorn",
     "__version__",
     "densities",
+    "distributions",
+    "estimators",
     "hard",
     "kernels",
     "log_soft_topk",
@@ -38,6 +40,7 @@ __all__ = [
     "methods",
     "networks",
     "nn",
+    "sampling",
     "soft_median",
     "soft_permutation",
     "soft_quantile",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from html import escape
 from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 from softorder import _check
 
@@ -85,13 +86,16 @@ class Row:
     breaks: tuple[str, ...]
 
 
+AnyRow = TypeVar("AnyRow")
+
+
 @dataclass(frozen=True)
-class MethodTable:
-    """The rows of `so.methods()`; prints as a table."""
+class Table(Generic[AnyRow]):
+    """Rows that are dataclasses; prints as a table, its head the names of their fields."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AnyRow, ...]
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[AnyRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
@@ -111,8 +115,13 @@ class MethodTable:
         return "<table>\n" + "\n".join(lines) + "\n</table>"
 
     def _cells(self) -> list[list[str]]:
-        head = [field.name.replace("_", " ") for field in fields(Row)]
-        return [head, *([_cell(value) for value in astuple(row)] for row in self.rows)]
+        rows: tuple[Any, ...] = self.rows
+        head = [field.name.replace("_", " ") for field in fields(rows[0])]
+        return [head, *([_cell(value) for value in astuple(row)] for row in rows)]
+
+
+class MethodTable(Table[Row]):
+    """The rows of `so.methods()`."""
 
 
 def _cell(value: object) -> str:
