@@ -7,7 +7,9 @@ tensor(2.)
 tensor([3., 1., 2.])
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 
 from softorder import densities, distributions, estimators, kernels, losses, networks, nn, sampling
 from softorder import hard as hard
@@ -48,3 +50,10 @@ __all__ = [
     "soft_sort",
     "soft_topk",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`so.sklearn` is loaded when it is first used: scikit-learn is an extra."""
+    if name == "sklearn":
+        return import_module("softorder.sklearn")
+    raise AttributeError(f"module 'softorder' has no attribute {name!r}")
