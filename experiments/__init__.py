@@ -1,1 +1,1 @@
-"""Experiments of the papers, one folder each: `python -m experiments.NAME` from the root of a checkout."""
+"""Experiments, one folder each: `python -m experiments.NAME` from the root of a checkout."""

@@ -11,10 +11,21 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
-from softorder import densities, distributions, estimators, kernels, losses, networks, nn, sampling
+from softorder import (
+    densities,
+    distributions,
+    estimators,
+    kernels,
+    losses,
+    metrics,
+    networks,
+    nn,
+    sampling,
+)
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
+    calibrate_temperature,
     log_soft_topk,
     soft_median,
     soft_permutation,
@@ -32,6 +43,7 @@ except PackageNotFoundError:  # used from a source tree
 __all__ = [
     "Sinkhorn",
     "__version__",
+    "calibrate_temperature",
     "densities",
     "distributions",
     "estimators",
@@ -40,6 +52,7 @@ __all__ = [
     "log_soft_topk",
     "losses",
     "methods",
+    "metrics",
     "networks",
     "nn",
     "sampling",

@@ -139,10 +139,7 @@ def q_alone(q: PerRow) -> None:
 
 def target(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
     """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
-    if not isinstance(target, Tensor):
-        raise TypeError(f"target must be a tensor of integers, but got {type(target).__name__}")
-    if target.dtype.is_floating_point or target.dtype in _NOT_COUNTS:
-        raise TypeError(f"target must hold integers, but got a tensor of {_name(target.dtype)}")
+    integers("target", target)
     if target.shape != scores.shape:
         raise ValueError(
             f"target must have the shape of scores, {tuple(scores.shape)}, "
@@ -156,6 +153,14 @@ def target(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
                 f"target must be between 0 and {n - 1}, the last place along dim {dim}, or "
                 f"ignore_index = {ignore_index}, but got {int(_first(target, wrong))}"
             )
+
+
+def integers(name: str, value: Tensor) -> None:
+    """A tensor of integers."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor of integers, but got {type(value).__name__}")
+    if value.dtype.is_floating_point or value.dtype in _NOT_COUNTS:
+        raise TypeError(f"{name} must hold integers, but got a tensor of {_name(value.dtype)}")
 
 
 def reduction(reduction: str) -> None:

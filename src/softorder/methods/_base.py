@@ -22,7 +22,8 @@ class Method:
         soft_rank, soft_sort (scores, temperature, descending)
         soft_permutation (scores, temperature, descending, k)             k a number of rows
         soft_quantile (scores, q, temperature)                            q (..., m), one per result
-        permutation_cross_entropy (scores, target, temperature, descending)   target int64
+        permutation_cross_entropy (scores, target, temperature, descending, last=None)
+                                  target and last int64: the first and the last place allowed
 
     Claims are promises: the laws tests hold every method to them. A law that a method breaks, by
     its definition and not by a bug, is named in `breaks`; its docstring says why, and the tests
@@ -67,6 +68,15 @@ def find(operator: str, name: str) -> Method:
         known = (name for served, name in _registry if served == operator)
         raise _check.unknown_method(name, known, _aliases)
     return method
+
+
+def find_any(operators: tuple[str, ...], name: str) -> tuple[str, Method]:
+    """The first of the operators that a method of that name serves, and the method."""
+    for operator in operators:
+        if (operator, name) in _registry:
+            return operator, _registry[operator, name]
+    known = {name for served, name in _registry if served in operators}
+    raise _check.unknown_method(name, known, _aliases)
 
 
 # ---- the table --------------------------------------------------------------------------------
