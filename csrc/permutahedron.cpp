@@ -217,7 +217,7 @@ template <class T> void sort_row(const Permutahedron& a, std::size_t i, Word* wo
   sort_row<T>(row_of<T>(a.scores, a, i), a.n, row_of<T>(a.values, a, i), a.order + i * a.n, words, team);
 }
 
-template <class Level, class T, class Write> int forward(const Permutahedron& a, Write write) {
+template <class Level, class T, class Write> void forward(const Permutahedron& a, Write write) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     Scratch<Word> words(2 * a.n);
     Pool<Level> pool(a.n);
@@ -226,56 +226,45 @@ template <class Level, class T, class Write> int forward(const Permutahedron& a,
       write(a, row, pool, team);
     }
   });
-  return 0;
 }
 
-template <class Write> int backward(const Permutahedron& a, Write write) {
+template <class Write> void backward(const Permutahedron& a, Write write) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     for (std::size_t row = begin; row < end; ++row) write(a, row, team);
   });
+}
+
+// Calls run<regularization, scalar>().
+template <class Euclidean, class Entropic, class Run> int choose(const Permutahedron& a, Run run) {
+  const NoDenormals guard;
+  if (a.entropic) {
+    a.wide ? run.template operator()<Entropic, double>() : run.template operator()<Entropic, float>();
+  } else {
+    a.wide ? run.template operator()<Euclidean, double>() : run.template operator()<Euclidean, float>();
+  }
   return 0;
 }
 
 }  // namespace
 
 int projected_rank_forward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? forward<LogRatio, double>(a, write_ranks<EntropicRanks, double>)
-                  : forward<LogRatio, float>(a, write_ranks<EntropicRanks, float>);
-  }
-  return a.wide ? forward<Mean, double>(a, write_ranks<EuclideanRanks, double>)
-                : forward<Mean, float>(a, write_ranks<EuclideanRanks, float>);
+  return choose<EuclideanRanks, EntropicRanks>(
+      a, [&]<class Ranks, class T>() { forward<typename Ranks::Level, T>(a, write_ranks<Ranks, T>); });
 }
 
 int projected_rank_backward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? backward(a, write_rank_gradients<EntropicRanks, double>)
-                  : backward(a, write_rank_gradients<EntropicRanks, float>);
-  }
-  return a.wide ? backward(a, write_rank_gradients<EuclideanRanks, double>)
-                : backward(a, write_rank_gradients<EuclideanRanks, float>);
+  return choose<EuclideanRanks, EntropicRanks>(
+      a, [&]<class Ranks, class T>() { backward(a, write_rank_gradients<Ranks, T>); });
 }
 
 int projected_sort_forward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? forward<LogRatio, double>(a, write_sorted<EntropicSort, double>)
-                  : forward<LogRatio, float>(a, write_sorted<EntropicSort, float>);
-  }
-  return a.wide ? forward<Mean, double>(a, write_sorted<EuclideanSort, double>)
-                : forward<Mean, float>(a, write_sorted<EuclideanSort, float>);
+  return choose<EuclideanSort, EntropicSort>(
+      a, [&]<class Sort, class T>() { forward<typename Sort::Level, T>(a, write_sorted<Sort, T>); });
 }
 
 int projected_sort_backward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? backward(a, write_sort_gradients<EntropicSort, double>)
-                  : backward(a, write_sort_gradients<EntropicSort, float>);
-  }
-  return a.wide ? backward(a, write_sort_gradients<EuclideanSort, double>)
-                : backward(a, write_sort_gradients<EuclideanSort, float>);
+  return choose<EuclideanSort, EntropicSort>(
+      a, [&]<class Sort, class T>() { backward(a, write_sort_gradients<Sort, T>); });
 }
 
 }  // namespace softorder::SOFTORDER_LEVEL
