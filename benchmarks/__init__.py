@@ -10,5 +10,7 @@ report.py      what is printed and written
 topk.py        the soft top-k suite, which ties these together
 rank.py        the rank and sort suite, with rank_cases.py and rank_figures.py
 transport.py   the transport suite
+sampling.py    the k-hot sampling suite
+losses.py      the losses suite, with loss_cases.py
 machine.py     where it was measured
 """

@@ -56,9 +56,9 @@ class Report:
 
     def markdown(self) -> str:
         blocks = [f"### {title}\n\n{table.markdown()}" for title, table in self._tables().items()]
-        plot = f"![Time against n, for softorder and its peers]({self.subject.stem}.png)"
+        image = f"![Time against n, for softorder and its peers]({self.subject.stem}.png)"
         heading = f"Measured on: {self.heading()}."
-        return "\n\n".join([heading, self._note(), plot, *blocks]) + "\n"
+        return "\n\n".join([heading, self._note(), *[image] * bool(self._sweep()), *blocks]) + "\n"
 
     def verdict(self) -> str:
         found = self.figures()
@@ -78,11 +78,14 @@ class Report:
         path = path.with_suffix(".md")
         path.write_text(self.markdown())
         yield path
-        sweep = [r for r in self.records if r.section == "peers" and r.case.shape.rows == 1]
-        if sweep:
+        if sweep := self._sweep():
             path = path.with_suffix(".png")
             plots.time_against_n(sweep, path, self.subject.plot)
             yield path
+
+    def _sweep(self) -> list[Record]:
+        """What the plot shows: everybody on one row."""
+        return [r for r in self.records if r.section == "peers" and r.case.shape.rows == 1]
 
     def _tables(self) -> dict[str, Table]:
         compared = any(record.section == "peers" for record in self.records)

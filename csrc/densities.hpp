@@ -1,8 +1,8 @@
 // The even densities f that the native solver knows, one struct each.
 //
 // With a = |u| = z·scale/kUnit >= 0 (the unit saves a multiplication per element):
-//   values(..)  tail = F(-a), pdf = f(a), drop = -f'(a); for steps of order 5 also third = f''/f and
-//               fourth = f'''/f'
+//   values(..)  tail = F(-a), pdf = f(a), drop = -f'(a); for steps of order 5 also third and fourth,
+//               from which f''/f = kThird[0] + kThird[1] third, f'''/f' = kFourth[0] + kFourth[1] fourth
 //   kMiddle     where F is 1/2
 //   kSplitPdf   whether the rates f/F of the two tails can be very different
 //   kOrder      the order of the steps near the root
@@ -57,13 +57,14 @@ template <class T> struct Logistic {
   static constexpr bool kShiftable = true;
   static constexpr bool kSplitPdf = false;
   static constexpr int kOrder = 5;
+  static constexpr T kThird[] = {1, -6}, kFourth[] = {1, -12};
   static constexpr double kShort = is_single<T> ? 0.17 : 2.2e-3;
   static constexpr double kReach = is_single<T> ? 7 : 15;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> e = exp2_minus<T>(z, scale);
     const Pack<T> tail = e * inverse<T>(T(1) + e);
     const Pack<T> pdf = tail - tail * tail;
-    return {tail, pdf, pdf * (T(1) - T(2) * tail), T(1) - T(6) * pdf, T(1) - T(12) * pdf};
+    return {tail, pdf, pdf * (T(1) - T(2) * tail), pdf, pdf};
   }
   static double quantile(double q) { return std::log(q) - std::log1p(-q); }
   static double log_tail(double a) { return -a - std::log1p(std::exp(-a)); }
@@ -79,6 +80,7 @@ template <class T> struct Normal {
   static constexpr bool kShiftable = false;
   static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 5;
+  static constexpr T kThird[] = {-1, 1}, kFourth[] = {-3, 1};
   static constexpr double kShort = is_single<T> ? 0.13 : 1.7e-3;
   static constexpr double kReach = is_single<T> ? 6.5 : 9.5;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
@@ -92,7 +94,7 @@ template <class T> struct Normal {
     const Pack<T> t = T(1) - T(2) * centre * shrunk;
     const Pack<T> tail = pdf * shrunk * horner<T>(Polynomials<T>::kMills, t);
     const Pack<T> square = a * a;
-    return {tail, pdf, a * pdf, square - T(1), square - T(3)};
+    return {tail, pdf, a * pdf, square, square};
   }
   static double quantile(double q) {
     const double small = q < 0.5 ? q : 1 - q, t = std::sqrt(-2 * std::log(small));
@@ -130,6 +132,7 @@ template <class T> struct Cauchy {
   static constexpr bool kShiftable = false;
   static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 5;
+  static constexpr T kThird[] = {0, 1}, kFourth[] = {0, 1};
   static constexpr double kShort = is_single<T> ? 0.09 : 1.2e-3;
   static constexpr double kReach = 4;
   static Values<T> values(Pack<T> z, Pack<T> scale) {

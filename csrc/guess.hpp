@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "row.hpp"
 #include "step.hpp"
 
 namespace softorder::SOFTORDER_LEVEL {
@@ -14,9 +15,6 @@ inline double normal_tail(double z) { return 0.5 * std::erfc(z * std::numbers::s
 
 template <class F, class T> class Guess {
  public:
-  struct Moments {
-    double mean, deviation, count;  // count: how many scores they come from
-  };
   struct Start {
     double distance;  // of the threshold from the mean
     double noise;     // the standard deviation of its error, for a bell-shaped row

@@ -147,21 +147,10 @@ template <class F, class T> struct LaneSums {
   Pack<T> lower{}, upper{}, lower_pdf{}, upper_pdf{}, curve{}, third{}, fourth{};
   Mask<T> not_above{};
 
-  // Adds the scores at z that `is_lower` names to those below b, and all but `not_upper` to those
-  // above; returns their tails.
-  Pack<T> add(Pack<T> z, T scale, Mask<T> is_lower, Mask<T> not_upper) {
+  // Adds the scores at z, some of them below b; returns their tails.
+  Pack<T> add(Pack<T> z, T scale, Mask<T> below) {
     const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
-    lower += kept(is_lower, at.tail), upper += left(not_upper, at.tail);
-    not_above += not_upper;  // a mask is 0 or -1
-    if constexpr (F::kExponential) return at.tail;
-    if constexpr (F::kSplitPdf) lower_pdf += kept(is_lower, at.pdf), upper_pdf += left(not_upper, at.pdf);
-    else lower_pdf += at.pdf;  // of both sides: nobody asks an unsplit density for a part of them
-    const Pack<T> slope = is_lower ? at.drop : left(not_upper, -at.drop);
-    curve += slope;
-    if constexpr (F::kOrder == 5) {
-      third += at.third * (is_lower ? at.pdf : left(not_upper, at.pdf));
-      fourth += at.fourth * slope;
-    }
+    add_values(at, below);
     return at.tail;
   }
 
@@ -169,23 +158,26 @@ template <class F, class T> struct LaneSums {
   void add_weighted(Pack<T> z, T scale, Pack<T> weight, Mask<T> below) {
     const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
     const Pack<T> tail = weight * at.tail, pdf = weight * at.pdf, slope = weight * (below ? at.drop : -at.drop);
-    lower += kept(below, tail), upper += left(below, tail);
-    if constexpr (F::kSplitPdf) lower_pdf += kept(below, pdf), upper_pdf += left(below, pdf);
+    share(tail, below, lower, upper);
+    if constexpr (F::kSplitPdf) share(pdf, below, lower_pdf, upper_pdf);
     else lower_pdf += pdf;
     curve += slope, third += at.third * pdf, fourth += at.fourth * slope;
   }
 
   // The same for far scores, where F is known better: see kReach.
-  void add_far(Pack<T> z, T scale, Mask<T> is_lower, Mask<T> not_upper) {
+  void add_far(Pack<T> z, T scale, Mask<T> below, Mask<T> far) {
     if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
-      const Pack<T> e = exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale), square = e * e;
-      lower += kept(is_lower, e), upper += left(not_upper, e);
-      lower_pdf += kept(is_lower, square), upper_pdf += left(not_upper, square);
-      not_above += not_upper;
+      const Pack<T> e = kept(far, exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale)), square = e * e;
+      share(e, below, lower, upper);
+      share(square, below, lower_pdf, upper_pdf);
+      not_above += below | ~far;
     } else if constexpr (F::kTail == Tail::gaussian) {
-      not_above += not_upper;
+      not_above += below | ~far;
     } else {
-      add(z, scale, is_lower, not_upper);
+      Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
+      at.tail = kept(far, at.tail), at.pdf = kept(far, at.pdf), at.drop = kept(far, at.drop);
+      add_values(at, below);
+      not_above += ~(below | far);
     }
   }
 
@@ -195,7 +187,10 @@ template <class F, class T> struct LaneSums {
     if constexpr (F::kSplitPdf) sums.lower_pdf = sum_lanes(lower_pdf), sums.upper_pdf = sum_lanes(upper_pdf);
     else share_pdf(sums, sum_lanes(lower_pdf));
     sums.curve = F::kTail == Tail::none ? 0 : sum_lanes(curve);
-    if constexpr (F::kOrder == 5) sums.third = sum_lanes(third), sums.fourth = sum_lanes(fourth);
+    if constexpr (F::kOrder == 5) {
+      sums.third = F::kThird[0] * sums.pdf() + F::kThird[1] * sum_lanes(third);
+      sums.fourth = F::kFourth[0] * sums.curve + F::kFourth[1] * sum_lanes(fourth);
+    }
     return sums;
   }
 
@@ -206,6 +201,21 @@ template <class F, class T> struct LaneSums {
   }
 
  private:
+  void add_values(const Values<T>& at, Mask<T> below) {
+    share(at.tail, below, lower, upper);
+    not_above += below;  // a mask is 0 or -1
+    if constexpr (F::kExponential) return;
+    if constexpr (F::kSplitPdf) share(at.pdf, below, lower_pdf, upper_pdf);
+    else lower_pdf += at.pdf;  // of both sides: nobody asks an unsplit density for a part of them
+    const Pack<T> slope = below ? at.drop : -at.drop;
+    curve += slope;
+    if constexpr (F::kOrder == 5) third += at.third * at.pdf, fourth += at.fourth * slope;
+  }
+
+  static void share(Pack<T> value, Mask<T> below, Pack<T>& lower, Pack<T>& upper) {
+    lower = below ? lower + value : lower, upper = below ? upper : upper + value;
+  }
+
   double count_above(std::size_t n) const {
     const std::size_t padding = (kLanes<T> - n % kLanes<T>) % kLanes<T>;  // lanes of -inf, all below
     return double(n + padding) + sum_lanes(not_above);
@@ -223,7 +233,6 @@ template <class F, class T> struct LaneSums {
   }
 
   static Pack<T> kept(Mask<T> wanted, Pack<T> value) { return wanted ? value : Pack<T>{}; }
-  static Pack<T> left(Mask<T> unwanted, Pack<T> value) { return unwanted ? Pack<T>{} : value; }
 };
 
 // Also writes p = F((x - b)/τ), if asked to.
@@ -233,7 +242,7 @@ Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, T* p) {
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
     const Pack<T> z = (scores - b.centre) - b.rest;
     const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-    const Pack<T> tail = sums.add(z, scale, below, below);
+    const Pack<T> tail = sums.add(z, scale, below);
     if constexpr (kStore) {
       const Pack<T> result = below ? tail : T(1) - tail;
       std::memcpy(p + i, &result, count * sizeof(T));
@@ -251,9 +260,9 @@ Far sweep_far_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>&
   for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) {
     const Pack<T> z = (scores - b.centre) - b.rest;
     const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-    const Mask<T> out = ~(distance<F, T>(z, temperature) > radius);  // a NaN goes to the list
-    end += append<T>(end, z, out);
-    sums.add_far(z, scale, below & ~out, below | out);
+    const Mask<T> far = distance<F, T>(z, temperature) > radius;  // a NaN goes to the list
+    end += append<T>(end, z, ~far);
+    sums.add_far(z, scale, below, far);
   });
   near.count = static_cast<std::size_t>(end - near.list);
   return sums.far_total(n);
@@ -271,11 +280,12 @@ Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, T* p = nullptr) {
 }
 
 // From p = F((x - b)/τ) to F((x - b)/τ - shift), for the logistic density: the odds p/(1 - p) fall by
-// e^-shift.
+// e^-shift. What is certain stays so.
 template <class T> void shift_topk(T* p, std::size_t n, double shift) {
   const T fall = static_cast<T>(std::exp(-shift)), change = static_cast<T>(std::expm1(-shift));
   for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
-    const Pack<T> result = before * fall * inverse<T>(T(1) + before * change);
+    const Pack<T> share = inverse<T>(T(1) + before * change);
+    const Pack<T> result = before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share;
     std::memcpy(p + i, &result, count * sizeof(T));
   });
 }

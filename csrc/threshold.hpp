@@ -3,66 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
+#include "bracket.hpp"
 #include "gap.hpp"
 #include "guess.hpp"
+#include "row.hpp"
 #include "select.hpp"
 #include "step.hpp"
 #include "team.hpp"
 
 namespace softorder::SOFTORDER_LEVEL {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// The threshold as an unevaluated sum of two doubles: a row near 10^6 with τ = 10^-6 needs it.
-struct TwoDoubles {
-  double high = 0, low = 0;
-
-  void add(double d) {
-    const double sum = high + d;
-    const double part = sum - high;
-    const double error = (high - (sum - part)) + (d - part);
-    const double tail = low + error;
-    high = sum + tail;
-    low = tail - (high - sum);
-  }
-  template <class T> Threshold<T> split() const {
-    const T centre = static_cast<T>(high);
-    return {centre, static_cast<T>((high - centre) + low)};
-  }
-};
-
-// An interval around the root, with the residuals at its ends.
-template <class T> struct Bracket {
-  double low, high;
-  double low_residual = kInfinity, high_residual = -kInfinity;
-  bool halve = true;  // whether it was the middle last time
-
-  void update(double at, double residual) {
-    if (residual >= 0 && at >= low) low = at, low_residual = residual;
-    if (residual <= 0 && at <= high) high = at, high_residual = residual;
-  }
-  void cut(double lowest, double highest) {
-    if (low < lowest) low = lowest, low_residual = kInfinity;
-    if (high > highest) high = highest, high_residual = -kInfinity;
-  }
-  double width() const { return high - low; }
-  // Whether `at` is an end whose residual has been seen: rounding allows nothing between the ends.
-  bool knows(double at) const {
-    return (at == low && low_residual < kInfinity) || (at == high && high_residual > -kInfinity);
-  }
-  double middle() const { return double(T(0.5 * (low + high))); }
-  // `wanted` where it lies inside; else the middle and the false position by turns. Only where the
-  // sum is `linear` may the latter be very near to an end.
-  double inside(double wanted, bool linear) {
-    if (wanted > low && wanted < high) return wanted;
-    const double share = low_residual / (low_residual - high_residual), least = linear ? 0 : 0.02;
-    halve = !halve || !(share > least && share < 1 - least);
-    return low + width() * (halve ? 0.5 : share);
-  }
-};
 
 template <class F, class T> class Solver {
  public:
@@ -73,12 +24,18 @@ template <class F, class T> class Solver {
 
   // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift`.
   Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr) {
-    x_ = x, n_ = n, k_ = k, temperature_ = temperature, p_ = p, shift_ = kNone;
-    scale_ = scale_of<F, T>(temperature);
-    valid_ = double(n), certain_ = touched_ = 0, nan_ = classified_ = false;
+    take(x, n, k, temperature, p);
     if (k <= 0 || k >= double(n)) return without_root();
     start();
     return iterate() ? b_.template split<T>() : without_root();
+  }
+
+  // The threshold of a row of finite scores with exactly k of them above b, and tails that underflow.
+  Threshold<T> balance(const T* x, std::size_t n, double k, double temperature, Threshold<T> b) {
+    take(x, n, k, temperature, nullptr);
+    b_ = {b.centre, b.rest};
+    balance_gap();
+    return b_.template split<T>();
   }
 
   T scale() const { return scale_; }
@@ -91,15 +48,21 @@ template <class F, class T> class Solver {
 
  private:
   static constexpr int kMaxSweeps = 64;
-  static constexpr std::size_t kSample = 16384;  // how many scores the guess looks at
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-  using Moments = typename Guess<F, T>::Moments;
+  void take(const T* x, std::size_t n, double k, double temperature, T* p) {
+    x_ = x, n_ = n, k_ = k, temperature_ = temperature, p_ = p, shift_ = kNone;
+    scale_ = scale_of<F, T>(temperature);
+    census_ = {double(n)}, touched_ = 0, classified_ = false;
+  }
 
   void start() {
-    const Moments row = moments();
-    const double share = (k_ - certain_) / (valid_ - certain_);
-    const auto at = guess_.start(row, share, valid_, temperature_);
+    const RowSums<T> sums(x_, n_);
+    touched_ += sums.count();
+    if (!sums.finite()) classify();
+    const Moments row = sums.moments();
+    const double share = (k_ - census_.certain) / (census_.valid - census_.certain);
+    const auto at = guess_.start(row, share, census_.valid, temperature_);
     b_ = {row.mean, 0};
     b_.add(at.distance);
     density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
@@ -107,65 +70,9 @@ template <class F, class T> class Solver {
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
   }
 
-  // Of all scores, or of a sample.
-  Moments moments() {
-    constexpr std::size_t chunk = 64, packs = chunk / kLanes<T>;
-    const std::size_t stride = n_ <= kSample ? chunk : n_ / (kSample / chunk);
-    const T origin = x_[0];
-    Pack<T> sums[packs] = {}, squares[packs] = {}, peak{};
-    double count = 0;
-    for (std::size_t begin = 0; begin + chunk <= n_; begin += stride, count += chunk) {
-#pragma GCC unroll 16
-      for (std::size_t i = 0; i < packs; ++i) {
-        const Pack<T> z = load(x_ + begin + i * kLanes<T>) - origin, square = z * z;
-        sums[i] += z, squares[i] += square, peak = larger<T>(peak, square);
-      }
-    }
-    const std::size_t rest = n_ <= kSample ? n_ % chunk : 0;
-    for_packs(x_ + n_ - rest, rest, [&](Pack<T> scores, std::size_t, std::size_t lanes) {
-      const bool whole = lanes == kLanes<T>;
-      const Pack<T> z = (whole || scores > -kInfinity ? scores : Pack<T>{} + origin) - origin;
-      sums[0] += z, squares[0] += z * z, peak = larger<T>(peak, z * z), count += double(lanes);
-    });
-    for (std::size_t i = 1; i < packs; ++i) sums[0] += sums[i], squares[0] += squares[i];
-    touched_ += count;
-    const double mean = sum_lanes(sums[0]) / count, square = sum_lanes(squares[0]);
-    if (!std::isfinite(mean)) classify();
-    // infinities, squares that overflow, or one score that outweighs all others
-    if (!(square < kInfinity) || (n_ > 16 && largest_lane(peak) > 0.9 * square)) return robust_moments();
-    return {double(origin) + mean, std::sqrt(std::max(0.0, square / count - mean * mean)), count};
-  }
-
-  // The median and the quartiles of a small sample, which a few wild scores do not move.
-  Moments robust_moments() {
-    constexpr std::size_t most = 64;
-    T sample[most];
-    std::size_t count = 0;
-    const std::size_t stride = (n_ + most - 1) / most;
-    for (std::size_t i = 0; i < n_; i += stride) {
-      if (std::isfinite(x_[i])) sample[count++] = x_[i];
-    }
-    if (count == 0) return {0, 1, 1};
-    std::sort(sample, sample + count);
-    const double quartiles = double(sample[3 * count / 4]) - double(sample[count / 4]);
-    const double range = double(sample[count - 1]) - double(sample[0]);
-    return {sample[count / 2], quartiles > 0 ? quartiles / 1.349 : 0.3 * range, double(count)};
-  }
-
   void classify() {
-    constexpr T infinity = std::numeric_limits<T>::infinity();
-    double out = 0, certain = 0, nan = 0;
-    for (std::size_t begin = 0; begin < n_; begin += kBlock) {
-      const std::size_t count = std::min(kBlock, n_ - begin);
-      Mask<T> outs{}, certains{}, nans{};  // a mask is 0 or -1
-      for_packs(x_ + begin, count, [&](Pack<T> scores, std::size_t, std::size_t) {
-        outs += scores == -infinity, certains += scores == infinity, nans += scores != scores;
-      });
-      const std::size_t padding = (kLanes<T> - count % kLanes<T>) % kLanes<T>;
-      out -= sum_lanes(outs) + double(padding), certain -= sum_lanes(certains), nan -= sum_lanes(nans);
-    }
     touched_ += double(n_);
-    valid_ = double(n_) - out, certain_ = certain, nan_ = nan > 0, classified_ = true;
+    census_ = count_kinds(x_, n_), classified_ = true;
   }
 
   // Rows whose threshold is not a finite number. The convention, shared with the plain-torch
@@ -173,14 +80,14 @@ template <class F, class T> class Solver {
   Threshold<T> without_root() {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     if (!classified_) classify();
-    if (nan_) return {std::numeric_limits<T>::quiet_NaN(), 0};
+    if (census_.nan) return {std::numeric_limits<T>::quiet_NaN(), 0};
     if (k_ <= 0) return {infinity, infinity};
-    if (k_ >= valid_) return {-infinity, 0};
-    if (k_ == certain_) return {infinity, -infinity};
-    return {infinity, static_cast<T>(-temperature_ * F::quantile(k_ / certain_))};
+    if (k_ >= census_.valid) return {-infinity, 0};
+    if (k_ == census_.certain) return {infinity, -infinity};
+    return {infinity, static_cast<T>(-temperature_ * F::quantile(k_ / census_.certain))};
   }
 
-  bool has_root() const { return !nan_ && k_ < valid_ && k_ > certain_; }
+  bool has_root() const { return !census_.nan && k_ < census_.valid && k_ > census_.certain; }
 
   // ---- the iteration
   bool iterate() {
@@ -385,18 +292,18 @@ template <class F, class T> class Solver {
   // Far from the root of a row with heavy tails, Σ p falls like 1/b: Newton's step on 1/Σp.
   double heavy_move(const Sums& s, double move) const {
     const double residual = s.residual(k_), sum = k_ + residual;
-    const double ratio = residual > 0 ? sum / k_ : (valid_ - sum) / (valid_ - k_);
+    const double ratio = residual > 0 ? sum / k_ : (census_.valid - sum) / (census_.valid - k_);
     return ratio > 2 ? residual / s.pdf() * ratio * temperature_ : move;
   }
 
   // Whether b is on one side of all scores and far from them.
   bool nowhere(const Sums& s) const {
-    return (s.above == 0 || s.above == valid_) && s.lower + s.upper < 0.5 * std::min(k_, valid_ - k_);
+    return (s.above == 0 || s.above == census_.valid) && s.lower + s.upper < 0.5 * std::min(k_, census_.valid - k_);
   }
 
   // Whether the list is much shorter or longer than in a bell-shaped row.
   bool unlike_a_bell(double radius, std::size_t near) const {
-    const double expected = std::min(2 * radius * density_, 1.0) * valid_;
+    const double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
     return double(near) < 0.25 * expected - 8 || double(near) > 4 * expected + 32;
   }
 
@@ -415,7 +322,7 @@ template <class F, class T> class Solver {
     touched_ += selection.touched();
     selected_ = true;
     const double last = part > 0 ? part : 1;  // what is left for the lowest score that counts
-    const double high_share = last / (valid_ - std::ceil(k_) + 1);
+    const double high_share = last / (census_.valid - std::ceil(k_) + 1);
     const double low_share = (1 - part) / (whole + 1);
     const double width = part > 0 ? 0 : selection.next_larger() - selection.value();
     const double offset = part > 0 ? -temperature_ * F::quantile(part) : 0.5 * width - F::kMiddle * temperature_;
@@ -452,8 +359,9 @@ template <class F, class T> class Solver {
   TwoDoubles b_;
   double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0;
   Guess<F, T> guess_;
-  double valid_ = 0, certain_ = 0, touched_ = 0;
-  bool nan_ = false, classified_ = false, selected_ = false;
+  Census census_{0};  // all scores are taken for ordinary ones until they are `classified_`
+  double touched_ = 0;
+  bool classified_ = false, selected_ = false;
 };
 
 }  // namespace softorder::SOFTORDER_LEVEL

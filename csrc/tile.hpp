@@ -3,70 +3,54 @@
 // sorted by a network in less time than one of them takes to be summed.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <utility>
-#include <vector>
 
+#include "columns.hpp"
 #include "guess.hpp"
 #include "sweep.hpp"
 
 namespace softorder::SOFTORDER_LEVEL {
 
-// Element i of every lane's row, for i < kLanes: a square block, turned around its diagonal.
-template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
-  constexpr std::size_t size = kLanes<T>, half = size / 2;
-  Mask<T> first, second;  // indices that interleave the lower and the upper halves of two packs
-  for (std::size_t i = 0; i < half; ++i) {
-    first[2 * i] = static_cast<int>(i), first[2 * i + 1] = static_cast<int>(size + i);
-    second[2 * i] = static_cast<int>(half + i), second[2 * i + 1] = static_cast<int>(size + half + i);
-  }
-  for (std::size_t done = 1; done < size; done *= 2) {
-    Pack<T> mixed[size];
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < half; ++i) {
-      mixed[2 * i] = shuffle<T>(block[i], block[i + half], first);
-      mixed[2 * i + 1] = shuffle<T>(block[i], block[i + half], second);
-    }
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < size; ++i) block[i] = mixed[i];
-  }
-}
-
 template <class F, class T> class Tile {
  public:
   static constexpr std::size_t kMostScores = 64, kRows = kLanes<T>;
 
-  // One row's k and τ, and what becomes of it. A row that is not solved is left to Solver: it holds
-  // infinities, its k has no root, or its tails underflow and log p is wanted.
+  // What becomes of a row. solved: b is its threshold. gap: b is somewhere between the two scores
+  // that hold it, where tails underflow. open: it holds infinities, its k has no root, or there is
+  // none in sight.
+  enum class End { solved, gap, open };
+
   struct Row {
     double k, temperature;
     Threshold<T> b{};
     int sweeps = 0;
-    bool solved = false;
+    End end = End::open;
   };
 
   // Without `any_gap`, a b must fit log p too where exactly k scores are above a wide gap.
   Tile(std::size_t n, bool any_gap)
-      : n_(n), padded_((n + kBlockRows - 1) / kBlockRows * kBlockRows), any_gap_(any_gap),
-        network_(sorting_network(n)) {
+      : n_(n), padded_((n + kBlockRows - 1) / kBlockRows * kBlockRows), any_gap_(any_gap) {
     for (auto& pack : scores_) pack = Pack<T>{} - kInfinite;
   }
+
+  T scale(std::size_t lane) const { return scale_[lane]; }
 
   void solve(const T* x, Row* rows, std::size_t count) {
     load_rows(x, count);
     prepare(rows, count);
     find_moments();
-    const Mask<T> rough = variance_ >= T(9) * tau_ * tau_;
+    const Mask<T> rough = ~(variance_ < T(9) * tau_ * tau_);
     sorted_ = any(rough);
     if (sorted_) start_sorted(rough);
     else start_smooth();
-    const int sweeps = iterate();
+    iterate();
     for (std::size_t i = 0; i < count; ++i) {
       rows[i].b = {centre_[i], at_[i]};
-      rows[i].sweeps = sweeps + 1 + sorted_;  // loading, sorting
-      rows[i].solved = done_[i] && usable_[i] && std::isfinite(at_[i]);
+      rows[i].sweeps = int(taken_[i]) + 1 + sorted_;  // loading, sorting
+      rows[i].end = end_of(i);
     }
   }
 
@@ -74,6 +58,11 @@ template <class F, class T> class Tile {
   static constexpr T kInfinite = std::numeric_limits<T>::infinity();
   // Short sums first: equal scores must not add up their rounding. The last block is filled with -inf.
   static constexpr std::size_t kBlockRows = 8;
+
+  End end_of(std::size_t lane) const {
+    if (!usable_[lane] || !done_[lane] || !std::isfinite(at_[lane])) return End::open;
+    return gap_[lane] ? End::gap : End::solved;
+  }
 
   // Lanes without a row repeat the first one.
   void load_rows(const T* x, std::size_t count) {
@@ -87,34 +76,6 @@ template <class F, class T> class Tile {
       transpose<T>(block);
       for (std::size_t i = 0; i < length; ++i) scores_[begin + i] = block[i];
     }
-  }
-
-  void sort_descending() {
-    for (const auto [i, j] : network_) {
-      const Pack<T> a = scores_[i], b = scores_[j];
-      scores_[i] = larger<T>(a, b);
-      scores_[j] = smaller<T>(a, b);
-    }
-  }
-
-  struct Comparator {
-    std::uint8_t i, j;
-  };
-
-  // Batcher's odd-even merge sort, for any n.
-  static std::vector<Comparator> sorting_network(std::size_t n) {
-    std::vector<Comparator> network;
-    for (std::size_t p = 1; p < n; p *= 2) {
-      for (std::size_t k = p; k >= 1; k /= 2) {
-        for (std::size_t j = k % p; j + k < n; j += 2 * k) {
-          for (std::size_t i = j; i < std::min(j + k, n - k); ++i) {
-            if (i / (2 * p) != (i + k) / (2 * p)) continue;
-            network.push_back({static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i + k)});
-          }
-        }
-      }
-    }
-    return network;
   }
 
   // ---- what depends on k and τ alone: rows mostly share both
@@ -134,6 +95,7 @@ template <class F, class T> class Tile {
     const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
     tau_[lane] = T(temperature), scale_[lane] = scale_of<F, T>(temperature);
     whole_[lane] = T(whole), part_[lane] = T(part);
+    most_[lane] = k < 1 ? T(k) : kInfinite, most_left_[lane] = n - k < 1 ? T(n - k) : kInfinite;
     part_quantile_[lane] = T(part > 0 ? F::quantile(part) : 0);
     low_quantile_[lane] = T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1))));
     high_quantile_[lane] = T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1))));
@@ -156,16 +118,26 @@ template <class F, class T> class Tile {
     }
     const T share = T(1) / T(n_);
     const Pack<T> mean = sum * share, variance = squares * share - mean * mean;
-    usable_ = valid_ & (variance < kInfinite);  // false for NaN
-    mean_ = mean + origin, variance_ = variance > T(0) ? variance : Pack<T>{};
+    usable_ = valid_ & (absolute<T>(mean) < kInfinite);  // false for NaN
+    mean_ = mean + origin, variance_ = variance < T(0) ? Pack<T>{} : variance;  // NaN: too large
+  }
+
+  // A root may be at the very end of its bracket, and rounding puts it outside.
+  static Pack<T> widened(Pack<T> quantile, int side) {
+    return quantile + T(side) * T(1e-3) * (T(1) + absolute<T>(quantile));
   }
 
   // From the row's moments, where τ is large. With q = F^-1(k/n), b is between min - qτ and max - qτ.
   void start_smooth() {
     centre_ = mean_ + smooth_distance();
-    const Pack<T> shift = own_ * tau_, slack = T(1e-3) * tau_;
-    low_ = ((lowest_ - centre_) - shift) - slack, high_ = ((highest_ - centre_) - shift) + slack;
+    low_ = (lowest_ - centre_) - tau_ * widened(own_, 1), high_ = (highest_ - centre_) - tau_ * widened(own_, -1);
     at_ = Pack<T>{};
+    if constexpr (F::kTail == Tail::none) {  // one score alone has no more than k, and no less than k - (n - 1)
+      const Pack<T> slack = T(1e-3) * tau_;
+      low_ = larger<T>(low_, (highest_ - centre_) - tau_ * most_ - slack);
+      high_ = smaller<T>(high_, (lowest_ - centre_) - tau_ * (T(1) - most_left_) + slack);
+      at_ = larger<T>(low_, smaller<T>(high_, at_));
+    }
   }
 
   Pack<T> smooth_distance() {
@@ -182,23 +154,30 @@ template <class F, class T> class Tile {
     return rough;
   }
 
+  // The score `next` places behind the one at which k is reached.
+  Pack<T> ranked(int next) const {
+    const auto at = [&](std::size_t lane) {
+      const int place = static_cast<int>(whole_[lane]) + next;
+      return place < 0 ? Pack<T>{} + kInfinite : place < int(n_) ? scores_[place] : Pack<T>{} - kInfinite;
+    };
+    if (alike_) return at(0);
+    Pack<T> found;
+    for (std::size_t lane = 0; lane < kRows; ++lane) found[lane] = at(lane)[lane];
+    return found;
+  }
+
   // From the hard threshold, where τ is small: b is where the root would be if only the scores next to
   // it counted, and the bracket holds whatever the others add.
   void start_sorted(Mask<T> rough) {
-    sort_descending();
-    Pack<T> above{};
-    if (alike_) {
-      const auto index = static_cast<std::size_t>(whole_[0]);
-      centre_ = scores_[index], above = scores_[index > 0 ? index - 1 : 0];
-    } else {
-      for (std::size_t lane = 0; lane < kRows; ++lane) {
-        const auto index = static_cast<std::size_t>(whole_[lane]);
-        centre_[lane] = scores_[index][lane], above[lane] = scores_[index > 0 ? index - 1 : 0][lane];
-      }
-    }
+    sort_lanes<T>(scores_, std::max(kHeld, std::bit_ceil(n_)));  // behind n_ they are -inf
+    centre_ = ranked(0);
+    const Pack<T> above = ranked(-1), below = ranked(1);
     width_ = part_ > T(0) ? Pack<T>{} : above - centre_;
-    low_ = -tau_ * low_quantile_, high_ = width_ - tau_ * high_quantile_;
-    const Pack<T> hard = part_ > T(0) ? -tau_ * part_quantile_ : T(0.5) * width_ - F::kMiddle * tau_;
+    low_ = -tau_ * widened(low_quantile_, 1), high_ = width_ - tau_ * widened(high_quantile_, -1);
+    Pack<T> hard = part_ > T(0) ? -tau_ * part_quantile_ : T(0.5) * width_ - F::kMiddle * tau_;
+    if constexpr (F::kTail == Tail::hyperbola) {  // of which the next scores take their share
+      hard = larger<T>(below - centre_, smaller<T>(above - centre_, hard));
+    }
     at_ = hard;
     if (!any(~rough)) return;
     const Pack<T> smooth = (mean_ - centre_) + smooth_distance();
@@ -231,8 +210,8 @@ template <class F, class T> class Tile {
         const Pack<T> z = (scores_[begin + i] - centre) - at;
         const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
         const Values<T> values = values_at<F, T>(z, scale);
-        part.lower += below ? values.tail : none;
-        part.upper += below ? none : values.tail;
+        part.lower = below ? part.lower + values.tail : part.lower;
+        part.upper = below ? part.upper : part.upper + values.tail;
         part.not_above += below;
         if constexpr (!F::kExponential) {
           const Pack<T> slope = below ? values.drop : -values.drop;
@@ -246,6 +225,10 @@ template <class F, class T> class Tile {
     if constexpr (F::kExponential) {
       total.pdf = total.lower + total.upper, total.curve = total.lower - total.upper;
     }
+    if constexpr (F::kOrder == 5) {
+      total.third = F::kThird[0] * total.pdf + F::kThird[1] * total.third;
+      total.fourth = F::kFourth[0] * total.curve + F::kFourth[1] * total.fourth;
+    }
     return total;
   }
 
@@ -254,8 +237,8 @@ template <class F, class T> class Tile {
     const Pack<T> lower_rate = s.lower_pdf / s.lower, upper_rate = (s.pdf - s.lower_pdf) / s.upper;
     const Pack<T> extra = residual - (s.lower - s.upper), product = lower_rate * upper_rate;
     const Pack<T> slope = s.lower * upper_rate + s.upper * lower_rate + extra * (upper_rate - lower_rate);
-    const Pack<T> square = slope * slope + T(4) * extra * product * residual;
-    return T(2) * residual / (slope + root(square > T(0) ? square : Pack<T>{}));
+    const Pack<T> newton = residual / slope, square = T(1) + T(4) * extra * (product / slope) * newton;
+    return T(2) * newton / (T(1) + root(square > T(0) ? square : Pack<T>{}));
   }
 
   // In units of τ: Halley's step, or the root of the Taylor polynomial of degree 4 near it.
@@ -275,42 +258,80 @@ template <class F, class T> class Tile {
       const Pack<T> far = far_step(s, residual);
       return short_one ? d : far == far ? far : halley;
     }
+    if constexpr (F::kTail == Tail::gaussian) {
+      const Mask<T> balanced = ~short_one & (residual == s.lower - s.upper) & (s.lower > T(0)) & (s.upper > T(0));
+      if (any(balanced)) return short_one ? d : balanced ? balance_step(s) : halley;
+    }
     return short_one ? d : halley;
   }
 
-  int iterate() {
+  // Exactly k scores above b: log Σ of both tails have to be equal. A normal tail of size q falls at
+  // the rate of sqrt(-2 log q), or nearly so.
+  static Pack<T> balance_step(const PackSums& s) {
+    Pack<T> step;
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const T lower = std::log(s.lower[i]), upper = std::log(s.upper[i]);
+      const T rates = std::sqrt(std::max(T(1), T(-2) * lower)) + std::sqrt(std::max(T(1), T(-2) * upper));
+      step[i] = (lower - upper) / rates;
+    }
+    return step;
+  }
+
+  // Laplace's, exact as far as b passes no score. Its logarithms cost more than Halley's step, which
+  // mostly does as well; where that is slow, scores are far apart.
+  static Pack<T> exact_step(const PackSums& s, Pack<T> extra) {
+    Pack<T> step;
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const double more = extra[i], lower = s.lower[i], upper = s.upper[i];
+      const double root = std::sqrt(more * more + 4 * lower * upper);
+      step[i] = T(more == 0  ? 0.5 * (std::log(lower) - std::log(upper))
+                  : more > 0 ? std::log((more + root) / (2 * upper))
+                             : std::log(2 * lower / (root - more)));
+    }
+    return step;
+  }
+
+  void iterate() {
     constexpr int kMostSweeps = 10;
     constexpr T epsilon = std::numeric_limits<T>::epsilon();
     constexpr T limit = F::kOrder == 5 ? T(F::kShort) : T(is_single<T> ? 1e-3 : 1e-6);
-    done_ = Mask<T>{};
+    done_ = gap_ = taken_ = Mask<T>{};
+    Mask<T> stepped{}, not_above{};  // of the sweep before
+    Pack<T> pdf{};
     for (int sweeps = 1; sweeps <= kMostSweeps; ++sweeps) {
       const PackSums s = sweep();
       const Pack<T> above = __builtin_convertvector(s.not_above, Pack<T>) + T(padded_);
-      const Pack<T> residual = ((above - whole_) - part_) + (s.lower - s.upper);
-      const Pack<T> step = step_of(s, residual);
+      const Pack<T> extra = (above - whole_) - part_, residual = extra + (s.lower - s.upper);
+      const Pack<T> step = F::kExponential && sweeps > 3 ? exact_step(s, extra) : step_of(s, residual);
       low_ = residual > T(0) ? at_ : low_;
       high_ = residual < T(0) ? at_ : high_;
       const Pack<T> next = at_ + step * tau_;
-      const Mask<T> inside = (next >= low_) & (next <= high_);
+      // the sum of uniform densities bends at the ends of a bracket: there and back is no progress
+      const Mask<T> inside = F::kTail == Tail::none ? (next > low_) & (next < high_) : (next >= low_) & (next <= high_);
       // in units of τ, or shorter where the tails fall faster than that
       const Pack<T> size = absolute<T>(step) * larger<T>(s.pdf, s.lower + s.upper);
-      Mask<T> settled = inside & (size <= limit * (s.lower + s.upper));
-      if constexpr (F::kTail == Tail::none) {
+      const Mask<T> as_near_as_possible = absolute<T>(next - at_) <= T(4) * epsilon * absolute<T>(at_);
+      Mask<T> settled = inside & ((size <= limit * (s.lower + s.upper)) | as_near_as_possible);
+      if constexpr (F::kTail == Tail::none) {  // Newton's step ends at the root if nothing bends on the way
+        const Mask<T> straight = stepped & (s.pdf == pdf) & (s.not_above == not_above);
         settled = absolute<T>(residual) <= T(8) * epsilon * (s.lower + (s.pdf - s.lower_pdf));
+        settled |= straight & (absolute<T>(residual) <= T(16) * epsilon * s.pdf);
+        stepped = inside, pdf = s.pdf, not_above = s.not_above;
       }
       Pack<T> moved = inside ? next : T(0.5) * (low_ + high_);
       moved = settled & ~inside ? at_ : moved;
       if (F::kTail != Tail::none) {  // exactly k above and a tail that is 0: any b in the gap fits p
-        const Mask<T> gap = (above == whole_ + part_) & ((s.lower == T(0)) | (s.upper == T(0)));
-        if (!(any_gap_ && sorted_)) usable_ &= ~gap;
-        moved = gap ? T(0.5) * width_ : moved;
+        const Mask<T> gap = (above == whole_ + part_) & ((s.lower == T(0)) | (s.upper == T(0)) | (s.pdf == T(0)));
+        const bool any_fits = any_gap_ && sorted_;
+        moved = gap ? (any_fits ? T(0.5) * width_ : at_) : moved;
+        if (!any_fits) gap_ |= gap & ~done_;
         settled |= gap;
       }
       at_ = done_ ? at_ : moved;
+      taken_ -= usable_ & ~done_;
       done_ |= settled;
-      if (!any(usable_ & ~done_)) return sweeps;
+      if (!any(usable_ & ~done_)) return;
     }
-    return kMostSweeps;
   }
 
   static bool any(Mask<T> mask) { return sum_lanes(mask) != 0; }
@@ -323,13 +344,13 @@ template <class F, class T> class Tile {
 
   std::size_t n_, padded_;
   bool any_gap_, sorted_ = false, alike_ = false;
-  std::vector<Comparator> network_;
   Guess<F, T> guess_;
   Pack<T> scores_[kMostScores];
   double k_[kRows] = {}, temperature_[kRows] = {};
-  Pack<T> tau_{}, scale_{}, whole_{}, part_{}, part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
+  Pack<T> tau_{}, scale_{}, whole_{}, part_{}, most_{}, most_left_{};
+  Pack<T> part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
   Pack<T> mean_{}, variance_{}, lowest_{}, highest_{}, width_{}, centre_{}, at_{}, low_{}, high_{};
-  Mask<T> valid_{}, usable_{}, done_{};
+  Mask<T> valid_{}, usable_{}, done_{}, gap_{}, taken_{};
 };
 
 }  // namespace softorder::SOFTORDER_LEVEL

@@ -10,6 +10,8 @@
 namespace softorder::SOFTORDER_LEVEL {
 namespace {
 
+constexpr std::size_t kShortRow = 64;
+
 // A row's threshold; a `shift` that is not NaN says that p holds what Solver::solve left there.
 template <class T> struct Answer {
   Threshold<T> b;
@@ -37,12 +39,11 @@ void write_row(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale
 }
 
 template <class F, class T>
-void finish_row(const TopkForward& a, std::size_t row, Answer<T> answer, Team team) {
+void finish_row(const TopkForward& a, std::size_t row, const Answer<T>& answer, T scale, Team team) {
   static_cast<T*>(a.centre)[row] = answer.b.centre;
   static_cast<T*>(a.rest)[row] = answer.b.rest;
   if (a.sweeps) a.sweeps[row] = answer.sweeps;
   if (a.p == nullptr) return;
-  const T scale = scale_of<F, T>(a.temperature[row * a.temperature_stride]);
   const T* x = static_cast<const T*>(a.scores) + row * a.n;
   write_row<F>(x, static_cast<T*>(a.p) + row * a.n, a.n, answer, scale, team);
 }
@@ -53,6 +54,22 @@ template <class F, class T> Answer<T> solve_row(Solver<F, T>& solver, const Topk
   T* p = a.p ? static_cast<T*>(a.p) + row * a.n : nullptr;
   const Threshold<T> b = solver.solve(x, a.n, a.k[row * a.k_stride], temperature, p);
   return {b, solver.sweeps(), solver.shift()};
+}
+
+// What a tile has left to do.
+template <class F, class T>
+Answer<T> complete_row(Solver<F, T>& solver, const TopkForward& a, std::size_t row,
+                       const typename Tile<F, T>::Row& found) {
+  using End = typename Tile<F, T>::End;
+  if (found.end == End::solved) return {found.b, found.sweeps};
+  if (found.end == End::open) {
+    Answer<T> answer = solve_row(solver, a, row);
+    answer.sweeps += found.sweeps;
+    return answer;
+  }
+  const T* x = static_cast<const T*>(a.scores) + row * a.n;
+  const Threshold<T> b = solver.balance(x, a.n, a.k[row * a.k_stride], found.temperature, found.b);
+  return {b, found.sweeps + solver.sweeps()};
 }
 
 template <class F, class T>
@@ -67,8 +84,7 @@ void forward_tiles(const TopkForward& a, std::size_t begin, std::size_t end, Sol
     }
     tile.solve(static_cast<const T*>(a.scores) + first * a.n, rows, count);
     for (std::size_t i = 0; i < count; ++i) {
-      const Answer<T> answer{rows[i].b, rows[i].sweeps};
-      finish_row<F>(a, first + i, rows[i].solved ? answer : solve_row(solver, a, first + i), Team{1});
+      finish_row<F>(a, first + i, complete_row(solver, a, first + i, rows[i]), tile.scale(i), Team{1});
     }
   }
 }
@@ -77,10 +93,13 @@ template <class F, class T> void forward(const TopkForward& a) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     const std::unique_ptr<T[]> scratch(new T[Solver<F, T>::scratch_size(a.n)]);
     Solver<F, T> solver(scratch.get(), team);
-    if (a.n > 0 && a.n <= Tile<F, T>::kMostScores && end - begin >= 4) {
+    if (a.n > 0 && a.n <= kShortRow && end - begin >= 4) {
       return forward_tiles<F, T>(a, begin, end, solver);
     }
-    for (std::size_t row = begin; row < end; ++row) finish_row<F>(a, row, solve_row(solver, a, row), team);
+    for (std::size_t row = begin; row < end; ++row) {
+      const Answer<T> answer = solve_row(solver, a, row);
+      finish_row<F>(a, row, answer, solver.scale(), team);
+    }
   });
 }
 
@@ -146,10 +165,45 @@ void backward_row(const TopkBackward& a, std::size_t row, double temperature, Te
   });
 }
 
+// A short row that wants no gradient in τ stays in registers between the sums and the result. False if
+// it is not an ordinary one.
+template <class F, class T> bool backward_short(const TopkBackward& a, std::size_t row, T scale, T inverse) {
+  constexpr std::size_t most = kShortRow / kLanes<T>;
+  const Threshold<T> b{static_cast<const T*>(a.centre)[row], static_cast<const T*>(a.rest)[row]};
+  if (!std::isfinite(b.centre)) return false;
+  const T* upstream = static_cast<const T*>(a.upstream) + row * a.n;
+  Pack<T> f[most], v[most], pdf{}, pdf_v{};
+  for_packs(static_cast<const T*>(a.scores) + row * a.n, a.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
+    const std::size_t at = i / kLanes<T>;
+    f[at] = values_at<F, T>((scores - b.centre) - b.rest, Pack<T>{} + scale).pdf;
+    v[at] = count == kLanes<T> ? load(upstream + i) : load_part(upstream + i, count, T(0));
+    pdf += f[at], pdf_v += f[at] * v[at];
+  });
+  const double total = sum_lanes(pdf);
+  if (total == 0) return false;
+  const double mean = sum_lanes(pdf_v) / total;
+  a.grad_k[row] = mean;
+  T* out = static_cast<T*>(a.grad_scores) + row * a.n;
+  for (std::size_t i = 0; i < a.n; i += kLanes<T>) {
+    const std::size_t at = i / kLanes<T>, count = std::min(kLanes<T>, a.n - i);
+    const Pack<T> d = f[at] > T(0) ? f[at] * inverse * (v[at] - T(mean)) : Pack<T>{};
+    if (count == kLanes<T>) std::memcpy(out + i, &d, sizeof d);
+    else std::memcpy(out + i, &d, count * sizeof(T));
+  }
+  return true;
+}
+
 template <class F, class T> void backward(const TopkBackward& a) {
+  const bool is_short = a.n <= kShortRow && a.grad_temperature == nullptr;
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    double temperature = std::numeric_limits<double>::quiet_NaN();
+    T scale{}, inverse{};  // rows mostly share τ
     for (std::size_t row = begin; row < end; ++row) {
-      backward_row<F, T>(a, row, a.temperature[row * a.temperature_stride], team);
+      if (const double own = a.temperature[row * a.temperature_stride]; own != temperature) {
+        temperature = own, scale = scale_of<F, T>(own), inverse = T(1 / own);
+      }
+      if (is_short && backward_short<F, T>(a, row, scale, inverse)) continue;
+      backward_row<F, T>(a, row, temperature, team);
     }
   });
 }

@@ -14,6 +14,7 @@ from benchmarks.memory import Memory
 from benchmarks.providers import (
     Provider,
     closed_form,
+    khot_recursion,
     paper_sinkhorn,
     softorder_families,
     softorder_transport,
@@ -77,3 +78,15 @@ def test_the_families_suite_derives_its_figures():
     late, kept = families_figures.derive(records, [memory])
     assert (late.value, late.reached) == (2.0, False)
     assert (kept.value, kept.reached) == (0.5, True)
+
+
+def test_the_recursion_over_units_agrees():
+    case = Case(Shape(2, 9), 4, 1.0)
+    scores = case.scores().double().requires_grad_()
+    theirs = khot_recursion.provider.bind(case)(scores)
+    assert (theirs.detach().sum(-1).round() == 4).all()
+    law = so.distributions.KHot(4, logits=scores)
+
+    upstream = torch.randn_like(theirs)
+    gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, law.mean))
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)

@@ -7,12 +7,25 @@ tensor(2.)
 tensor([3., 1., 2.])
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 
-from softorder import densities, kernels, losses, networks, nn
+from softorder import (
+    densities,
+    distributions,
+    estimators,
+    kernels,
+    losses,
+    metrics,
+    networks,
+    nn,
+    sampling,
+)
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
+    calibrate_temperature,
     log_soft_topk,
     soft_median,
     soft_permutation,
@@ -30,14 +43,19 @@ except PackageNotFoundError:  # used from a source tree
 __all__ = [
     "Sinkhorn",
     "__version__",
+    "calibrate_temperature",
     "densities",
+    "distributions",
+    "estimators",
     "hard",
     "kernels",
     "log_soft_topk",
     "losses",
     "methods",
+    "metrics",
     "networks",
     "nn",
+    "sampling",
     "soft_median",
     "soft_permutation",
     "soft_quantile",
@@ -45,3 +63,10 @@ __all__ = [
     "soft_sort",
     "soft_topk",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`so.sklearn` is loaded when it is first used: scikit-learn is an extra."""
+    if name == "sklearn":
+        return import_module("softorder.sklearn")
+    raise AttributeError(f"module 'softorder' has no attribute {name!r}")

@@ -54,16 +54,8 @@ _is_batch = torch._C._functorch.is_legacy_batchedtensor  # of autograd's is_grad
 
 def scores(scores: Tensor, dim: int) -> None:
     """`scores` is a floating-point tensor with at least one axis, and `dim` is one of them."""
-    if not isinstance(scores, Tensor):
-        raise TypeError(f"scores must be a tensor, but got {type(scores).__name__}")
-    if scores.dtype not in _FLOATING:
-        allowed = ", ".join(map(_name, _FLOATING))
-        raise TypeError(
-            f"scores must have one of the dtypes {allowed}, but got {_name(scores.dtype)}"
-        )
+    floating("scores", scores)
     axes = scores.dim()
-    if axes == 0:
-        raise ValueError("scores must have at least one axis, but got a tensor of shape ()")
     if type(dim) is not int:
         raise TypeError(f"dim must be an int, but got {type(dim).__name__}")
     if not -axes <= dim < axes:
@@ -147,10 +139,7 @@ def q_alone(q: PerRow) -> None:
 
 def target(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
     """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
-    if not isinstance(target, Tensor):
-        raise TypeError(f"target must be a tensor of integers, but got {type(target).__name__}")
-    if target.dtype.is_floating_point or target.dtype in _NOT_COUNTS:
-        raise TypeError(f"target must hold integers, but got a tensor of {_name(target.dtype)}")
+    integers("target", target)
     if target.shape != scores.shape:
         raise ValueError(
             f"target must have the shape of scores, {tuple(scores.shape)}, "
@@ -166,10 +155,80 @@ def target(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
             )
 
 
+def integers(name: str, value: Tensor) -> None:
+    """A tensor of integers."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor of integers, but got {type(value).__name__}")
+    if value.dtype.is_floating_point or value.dtype in _NOT_COUNTS:
+        raise TypeError(f"{name} must hold integers, but got a tensor of {_name(value.dtype)}")
+
+
 def reduction(reduction: str) -> None:
     """`reduction` is one of torch's."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}")
+
+
+def one_of(**given: object) -> None:
+    """Exactly one of two arguments is given."""
+    if sum(value is not None for value in given.values()) != 1:
+        names = " and ".join(given)
+        found = ", ".join(name for name, value in given.items() if value is not None) or "none"
+        raise ValueError(f"exactly one of {names} must be given, but got {found}")
+
+
+def floating(name: str, value: Tensor) -> None:
+    """A tensor of floating dtype with at least one axis."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
+    if value.dtype not in _FLOATING:
+        allowed = ", ".join(map(_name, _FLOATING))
+        raise TypeError(
+            f"{name} must have one of the dtypes {allowed}, but got {_name(value.dtype)}"
+        )
+    if value.dim() == 0:
+        raise ValueError(f"{name} must have at least one axis, but got a tensor of shape ()")
+
+
+def probs(probs: Tensor, total: PerRow | None = None) -> None:
+    """`probs` holds probabilities, which sum to `total` over the last axis if that is given."""
+    floating("probs", probs)
+    if not eager() or probs.numel() == 0:
+        return
+    low, high = _extremes(probs)
+    if not (low >= 0 and high <= 1):
+        outside = _first(probs, ~((probs >= 0) & (probs <= 1)))
+        raise ValueError(f"probs must be between 0 and 1, but got {outside}")
+    if total is None:
+        return
+    sums = probs.detach().sum(-1, dtype=torch.float64)
+    off = sums - total
+    wrong = off.abs() > 4 * torch.finfo(probs.dtype).eps * probs.shape[-1]
+    if bool(wrong.any()):
+        given = _first(torch.broadcast_to(sums, off.shape), wrong)
+        raise ValueError(f"probs must sum to k over the last axis, but a row sums to {given}")
+
+
+def whole(name: str, value: Tensor, why: str) -> None:
+    """Every entry is a whole number."""
+    broken = value != value.round()
+    if eager() and bool(broken.any()):
+        raise ValueError(f"{name} must be whole {why}, but got {_first(value, broken)}")
+
+
+def needs_loss(estimator: str, loss: object) -> None:
+    """A loss is there, and can be called."""
+    if not callable(loss):
+        raise TypeError(f"{estimator} needs a loss to call, but got {type(loss).__name__}")
+
+
+def losses(losses: Tensor, shape: Iterable[int]) -> None:
+    """A loss function gave one number for each draw and each row."""
+    if tuple(losses.shape) != tuple(shape):
+        raise ValueError(
+            f"loss must return one number for each draw and row, of shape {tuple(shape)}, "
+            f"but returned shape {tuple(losses.shape)}"
+        )
 
 
 def count(name: str, value: int, least: int, most: int | None = None) -> None:
@@ -188,6 +247,15 @@ def choice(name: str, value: str, allowed: Iterable[str]) -> None:
         near = difflib.get_close_matches(str(value), words, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"{name} must be one of {', '.join(words)}, but got {value!r}{hint}")
+
+
+def subclass(name: str, value: object, base: type) -> None:
+    """A class of a kind, where a name would do as well."""
+    if not (isinstance(value, type) and issubclass(value, base)):
+        raise TypeError(
+            f"{name} must be a name or a subclass of {base.__name__}, "
+            f"but got {value!r} of type {type(value).__name__}"
+        )
 
 
 def flag(name: str, value: bool) -> None:

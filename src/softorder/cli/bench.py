@@ -10,7 +10,7 @@ from typing import Any
 
 from softorder.cli._extras import require
 
-_SUITES = ("topk", "rank", "transport", "families")
+_SUITES = ("topk", "rank", "transport", "families", "sampling", "losses")
 
 _EPILOG = """\
 examples:
@@ -19,6 +19,8 @@ examples:
   softorder bench rank                      rank, sort and permutation only
   softorder bench transport                 sorted SOFT top-k against Sinkhorn's iterations
   softorder bench families                  networks, row softmax, permutahedron
+  softorder bench sampling                  k-hot draws and their log-probabilities
+  softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench --only 128x1000 laplace   one shape and one density
   softorder bench --only call memory        the cost of a small call, and the memory
 

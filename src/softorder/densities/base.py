@@ -75,6 +75,15 @@ class Density(ABC):
         """ψ(p) = ∫_0^p F⁻¹, the convex potential: ψ(0) = ψ(1) = 0, lowest at 1/2."""
         raise NotImplementedError(f"{self!r} has no formula for psi")
 
+    def conjugate(self, u: Tensor) -> Tensor:
+        """ψ*(u) = u F(u) - ψ(F(u)), whose derivative is F: ψ*(u) - ψ*(-u) = u."""
+        # ψ'(F(u)) = u, but not where F(u) rounds to 0 or 1: the derivatives are put in by hand.
+        with torch.no_grad():
+            p = self.cdf(u)
+            value = u * p - self.psi(p)
+        move = u - u.detach()
+        return value + move * p + 0.5 * move * (self.cdf(u) - p)
+
     @property
     def anchored(self) -> Density:
         """The law that the kernels use; see densities/uniform.py."""

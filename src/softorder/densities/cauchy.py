@@ -64,6 +64,13 @@ class Cauchy(TailDensity):
     def psi(self, p: Tensor) -> Tensor:
         return -torch.log(torch.sin(math.pi * p)) / math.pi
 
+    def conjugate(self, u: Tensor) -> Tensor:
+        far = u.abs() > 1
+        v = _inward(u, far)
+        # log(1 + u²)/2 = log |u| + log(1 + 1/u²)/2 beyond 1
+        log_root = torch.log(torch.where(far, u.abs(), 1.0)) + 0.5 * torch.log1p(v * v)
+        return u * self.cdf(u) - log_root / math.pi
+
 
 def _inward(u: Tensor, far: Tensor) -> Tensor:
     """u, or 1/u where it is far out: never beyond 1."""

@@ -47,3 +47,7 @@ class Laplace(TailDensity):
     def psi(self, p: Tensor) -> Tensor:
         s = torch.where(p < 0.5, p, 1 - p)
         return torch.xlogy(s, 2 * s) - s
+
+    def conjugate(self, u: Tensor) -> Tensor:
+        below = u < 0
+        return torch.where(below, 0.0, u) + self.tail(torch.where(below, -u, u))

@@ -51,3 +51,6 @@ class Logistic(Density):
 
     def psi(self, p: Tensor) -> Tensor:
         return torch.xlogy(p, p) + torch.xlogy(1 - p, 1 - p)
+
+    def conjugate(self, u: Tensor) -> Tensor:
+        return -functional.logsigmoid(-u)

@@ -53,6 +53,14 @@ class Normal(TailDensity):
     def psi(self, p: Tensor) -> Tensor:
         return -self.pdf(self.quantile(p))
 
+    def conjugate(self, u: Tensor) -> Tensor:
+        below = u < 0
+        a = torch.where(below, -u, u)
+        # f(a) - a F(-a), the integral of the tail, as f(a) times what is left of 1
+        scaled = a.clamp(max=_UNDERFLOW)
+        mills = math.sqrt(0.5 * math.pi) * torch.special.erfcx(scaled * math.sqrt(0.5))
+        return torch.where(below, 0.0, u) + self.pdf(a) * (1 - scaled * mills)
+
 
 def _log_scaled_tail(a: Tensor) -> Tensor:
     """log(F(-a) e^(a²/2)) for large a, by the asymptotic series of the Mills ratio."""

@@ -36,6 +36,10 @@ class Uniform(Density):
     def psi(self, p: Tensor) -> Tensor:
         return 0.5 * p * (p - 1)
 
+    def conjugate(self, u: Tensor) -> Tensor:
+        p = self.cdf(u)
+        return torch.where(u >= 0.5, u, 0.5 * p * p)
+
     @property
     def anchored(self) -> Density:
         return _UNIT

@@ -1,5 +1,28 @@
 """Losses, as functions and as modules."""
 
+from softorder.losses.fenchel import FenchelYoungLoss, fenchel_young
+from softorder.losses.hinge import TopKHingeLoss, top_k_hinge
+from softorder.losses.order import ListwiseCE, SpearmanLoss
 from softorder.losses.permutation import PermutationCrossEntropyLoss, permutation_cross_entropy
+from softorder.losses.ranking import MRRLoss, NDCGLoss, PrecisionAtK, RecallAtK
+from softorder.losses.smooth import SmoothTopKLoss, smooth_top_k
+from softorder.losses.top_k import TopKCrossEntropyLoss, top_k_cross_entropy
 
-__all__ = ["PermutationCrossEntropyLoss", "permutation_cross_entropy"]
+__all__ = [
+    "FenchelYoungLoss",
+    "ListwiseCE",
+    "MRRLoss",
+    "NDCGLoss",
+    "PermutationCrossEntropyLoss",
+    "PrecisionAtK",
+    "RecallAtK",
+    "SmoothTopKLoss",
+    "SpearmanLoss",
+    "TopKCrossEntropyLoss",
+    "TopKHingeLoss",
+    "fenchel_young",
+    "permutation_cross_entropy",
+    "smooth_top_k",
+    "top_k_cross_entropy",
+    "top_k_hinge",
+]

@@ -1,6 +1,6 @@
 """Relaxation families, one file each, and the registry of their methods."""
 
-from softorder.methods._base import Method, MethodTable, Row, find, methods, register
+from softorder.methods._base import Method, MethodTable, Row, find, find_any, methods, register
 from softorder.methods.fsum import FSumMethod
 from softorder.methods.masks import RenormalizedSigmoid, SequentialSoftmax
 from softorder.methods.networks import NetworkMethod
@@ -25,6 +25,7 @@ __all__ = [
     "ThresholdMethod",
     "TransportPlan",
     "find",
+    "find_any",
     "methods",
     "register",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from html import escape
 from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 from softorder import _check
 
@@ -21,7 +22,8 @@ class Method:
         soft_rank, soft_sort (scores, temperature, descending)
         soft_permutation (scores, temperature, descending, k)             k a number of rows
         soft_quantile (scores, q, temperature)                            q (..., m), one per result
-        permutation_cross_entropy (scores, target, temperature, descending)   target int64
+        permutation_cross_entropy (scores, target, temperature, descending, last=None)
+                                  target and last int64: the first and the last place allowed
 
     Claims are promises: the laws tests hold every method to them. A law that a method breaks, by
     its definition and not by a bug, is named in `breaks`; its docstring says why, and the tests
@@ -68,6 +70,15 @@ def find(operator: str, name: str) -> Method:
     return method
 
 
+def find_any(operators: tuple[str, ...], name: str) -> tuple[str, Method]:
+    """The first of the operators that a method of that name serves, and the method."""
+    for operator in operators:
+        if (operator, name) in _registry:
+            return operator, _registry[operator, name]
+    known = {name for served, name in _registry if served in operators}
+    raise _check.unknown_method(name, known, _aliases)
+
+
 # ---- the table --------------------------------------------------------------------------------
 
 
@@ -85,13 +96,16 @@ class Row:
     breaks: tuple[str, ...]
 
 
+AnyRow = TypeVar("AnyRow")
+
+
 @dataclass(frozen=True)
-class MethodTable:
-    """The rows of `so.methods()`; prints as a table."""
+class Table(Generic[AnyRow]):
+    """Rows that are dataclasses; prints as a table, its head the names of their fields."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AnyRow, ...]
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[AnyRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
@@ -111,8 +125,13 @@ class MethodTable:
         return "<table>\n" + "\n".join(lines) + "\n</table>"
 
     def _cells(self) -> list[list[str]]:
-        head = [field.name.replace("_", " ") for field in fields(Row)]
-        return [head, *([_cell(value) for value in astuple(row)] for row in self.rows)]
+        rows: tuple[Any, ...] = self.rows
+        head = [field.name.replace("_", " ") for field in fields(rows[0])]
+        return [head, *([_cell(value) for value in astuple(row)] for row in rows)]
+
+
+class MethodTable(Table[Row]):
+    """The rows of `so.methods()`."""
 
 
 def _cell(value: object) -> str:

@@ -93,25 +93,31 @@ class FSumMethod(Method):
         return rows.spoil(torch.empty_like(t).scatter(-1, order, t))
 
     def permutation_cross_entropy(
-        self, scores: Tensor, target: Tensor, temperature: Tensor, descending: bool
+        self,
+        scores: Tensor,
+        target: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        last: Tensor | None = None,
     ) -> Tensor:
-        """-log P[target_i, i], in float64; 0 for absent elements."""
+        """-log Σ_j P[j, i] over j from target_i to last_i, in float64; 0 for absent elements."""
         scores = scores.double()
         rows = sort_rows(scores)
         levels = torch.arange(rows.n + 1, device=scores.device)
         centre, rest = self._roots(scores, rows, levels, temperature)
-        place = rows.available - 1 - target if descending else target
-        inside = (place >= 0) & (place < rows.n)
-        at = torch.where(inside, place, 0)
+        first, last = target, target if last is None else last
+        if descending:
+            first, last = rows.available - 1 - last, rows.available - 1 - first
+        inside = (first >= 0) & (last < rows.n)
+        ends = torch.where(inside, first, 0), torch.where(inside, last, 0) + 1
         scale = inverse(temperature, scores.dtype)
-        below, above = (
-            edge(centre.gather(-1, j), rest.gather(-1, j), scores, scale) for j in (at, at + 1)
-        )
+        below, above = (edge(centre.gather(-1, j), rest.gather(-1, j), scores, scale) for j in ends)
         entry = torch.where(inside, log_share(self.density, below, above), -math.inf)
         if rows.finite is not None and rows.present is not None:
-            certain = (place >= rows.finite) & (place < rows.present)
-            crowd = -torch.log((rows.present - rows.finite).to(entry.dtype))
-            entry = torch.where(scores == math.inf, torch.where(certain, crowd, -math.inf), entry)
+            # what is certain shares the last places with its equals
+            within = torch.minimum(last + 1, rows.present) - torch.maximum(first, rows.finite)
+            crowd = torch.log(within.clamp(min=0) / (rows.present - rows.finite).to(entry.dtype))
+            entry = torch.where(scores == math.inf, crowd, entry)
             entry = torch.where(scores == -math.inf, 0.0, entry)
         return rows.spoil(-entry)
 

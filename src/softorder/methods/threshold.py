@@ -35,18 +35,22 @@ class ThresholdMethod(Method):
     def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
         self.density = density
         # A user's density may have parameters of its own, which only the formulas see.
-        self._number = None if isinstance(density, UserDensity) else threshold.number_of(density)
+        self.number = None if isinstance(density, UserDensity) else threshold.number_of(density)
         self.name = density.name
         self.smoothness = smoothness
         self.paper = paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        if self._number is not None and _check.eager():
-            return _fused(scores, k, temperature, self._number)
+        if self.number is not None and _check.eager():
+            return _fused(scores, k, temperature, self.number)
         return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
+
+    def distance(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        """u = (x - b)/τ with its derivatives, as far as u is finite."""
+        return self._distance(scores, k, temperature, log=True)
 
     def _distance(self, scores: Tensor, k: Tensor, temperature: Tensor, log: bool) -> Tensor:
         b, _ = threshold.solve(scores, k, temperature, self.density)
@@ -56,7 +60,7 @@ class ThresholdMethod(Method):
 
     def _learns(self, *inputs: Tensor) -> bool:
         return torch.is_grad_enabled() and (
-            self._number is None or any(v.requires_grad for v in inputs)
+            self.number is None or any(v.requires_grad for v in inputs)
         )
 
 

@@ -36,6 +36,15 @@ class Tempered(nn.Module):
         """The temperature now."""
         return self._temperature if self.log_temperature is None else self.log_temperature.exp()
 
+    @temperature.setter
+    def temperature(self, value: float | Tensor) -> None:
+        _check.temperature_alone(value)
+        if self.log_temperature is None:
+            self._temperature = value
+        else:
+            with torch.no_grad():
+                self.log_temperature.copy_(torch.as_tensor(value).log())
+
     def describe(self, *names: str, **switches: bool) -> str:
         """The values of these attributes, and the switches that are on, as arguments."""
         learnable = self.log_temperature is not None

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-from torch import Tensor
-
-from softorder.nn._tempered import Tempered
+from softorder.nn._ordering import Ordering
 from softorder.ops import soft_rank
 
 
-class SoftRank(Tempered):
+class SoftRank(Ordering):
     """`so.soft_rank` as a layer.
 
     >>> import torch, softorder as so
@@ -17,28 +15,4 @@ class SoftRank(Tempered):
     tensor([3.0000, 1.0000, 2.0000])
     """
 
-    def __init__(
-        self,
-        *,
-        method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
-        descending: bool = False,
-        learnable_temperature: bool = False,
-    ) -> None:
-        super().__init__("soft_rank", method, temperature, learnable_temperature)
-        self.dim = dim
-        self.descending = descending
-
-    def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        return soft_rank(
-            scores,
-            method=self.method,
-            temperature=self.temperature,
-            dim=self.dim,
-            descending=self.descending,
-            mask=mask,
-        )
-
-    def extra_repr(self) -> str:
-        return self.describe("method", "temperature", "dim", "descending")
+    operator = staticmethod(soft_rank)

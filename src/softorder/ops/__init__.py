@@ -1,5 +1,6 @@
 """The operators."""
 
+from softorder.ops.calibration import calibrate_temperature
 from softorder.ops.permutation import soft_permutation
 from softorder.ops.quantile import soft_median, soft_quantile
 from softorder.ops.rank import soft_rank
@@ -7,6 +8,7 @@ from softorder.ops.sort import soft_sort
 from softorder.ops.topk import log_soft_topk, soft_topk
 
 __all__ = [
+    "calibrate_temperature",
     "log_soft_topk",
     "soft_median",
     "soft_permutation",

@@ -9,7 +9,6 @@ Prediction takes the hard neighbours, which is the k-nearest-neighbours classifi
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 import softorder as so
 from softorder.cli.demo.digits import CLASSES, Digits
+from softorder.nn.functional.neighbours import softness_to_temperature
 
 K = 10
 QUERIES = 100  # of every batch; the others are the templates
@@ -39,24 +39,6 @@ def predict(queries: Tensor, templates: Tensor, labels: Tensor) -> Tensor:
     return (votes @ nn.functional.one_hot(labels, CLASSES).to(votes)).argmax(-1)
 
 
-def softness(table: Tensor, method: str, temperature: float) -> float:
-    """The share of the soft neighbours that are not among the k nearest."""
-    weights = so.soft_topk(table, K, method=method, temperature=temperature)
-    return 1 - (weights * so.hard.topk(table, K)).sum(-1).mean().item() / K
-
-
-def temperature(table: Tensor, method: str) -> float:
-    """The temperature with the wanted softness, by bisection: a hotter soft top-k is softer."""
-    low, high = 1e-6 * table.std().item(), 1e3 * table.std().item()
-    for _ in range(40):
-        middle = math.sqrt(low * high)
-        if softness(table, method, middle) < SOFTNESS:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 @dataclass
 class SoftNeighbours:
     """A loss: minus the log of the share of soft neighbours that are of the query's class."""
@@ -67,7 +49,7 @@ class SoftNeighbours:
     def __call__(self, features: Tensor, labels: Tensor) -> Tensor:
         table = scores(features[:QUERIES], features[QUERIES:])
         if not self.temperature:
-            self.temperature = temperature(table.detach(), self.method)
+            self.temperature = softness_to_temperature(table, K, self.method, SOFTNESS)
         weights = so.soft_topk(table, K, method=self.method, temperature=self.temperature)
         same = labels[:QUERIES, None] == labels[QUERIES:]
         share = (weights * same).sum(-1) / K

@@ -1,0 +1,83 @@
+"""What is run: data, network, training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+METHODS = (
+    "laplace",
+    "logistic",
+    "normal",
+    "cauchy",
+    "uniform",
+    "neuralsort",
+    "softsort",
+    "sequential_softmax",
+)
+BASELINES = ("kNN on pixels", "cross-entropy", "kNN on cross-entropy features")
+
+
+@dataclass(frozen=True)
+class Config:
+    data: str
+    k: int
+    training: int  #: items, of those that there are
+    network: str
+    steps: int
+    queries: int  #: in a batch
+    templates: int  #: in a batch, besides the queries
+    optimiser: str
+    learning_rate: float
+    softness: float  #: at the start, of every method
+    seeds: int
+    methods: tuple[str, ...] = METHODS
+    losses: tuple[str, ...] = ("share", "log_share")
+    weight_decay: float = 0.0
+
+
+PRESETS = {
+    # 500 training items, so that how the features are learned makes a difference.
+    "quick": Config(
+        data="digits",
+        k=9,
+        training=500,
+        network="mlp",
+        steps=300,
+        queries=100,
+        templates=100,
+        optimiser="adam",
+        learning_rate=2e-3,
+        softness=0.3,
+        seeds=3,
+    ),
+    # A part of MNIST: 5,000 training items, the whole test set.
+    "mnist-5k": Config(
+        data="mnist",
+        k=9,
+        training=5_000,
+        network="convolutional",
+        steps=1_000,
+        queries=100,
+        templates=100,
+        optimiser="adam",
+        learning_rate=1e-3,
+        softness=0.3,
+        seeds=3,
+        methods=("laplace", "logistic", "uniform"),
+    ),
+    # Batches, optimiser and network of the paper (table 3). Hours on a CPU.
+    "full": Config(
+        data="mnist",
+        k=9,
+        training=60_000,
+        network="convolutional",
+        steps=120_000,
+        queries=100,
+        templates=100,
+        optimiser="sgd",
+        learning_rate=1e-3,
+        softness=0.3,
+        seeds=3,
+        weight_decay=5e-4,
+    ),
+}

@@ -1,0 +1,57 @@
+"""One run: a small network, one loss, one seed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+import softorder as so
+from experiments.topk_classification.candidates import Candidate
+from experiments.topk_classification.data import Data, Split
+
+_RATE = 3e-3
+
+
+@dataclass(frozen=True)
+class Result:
+    data: str
+    method: str
+    k: str
+    temperature: float
+    seed: int
+    top1: float
+    top5: float
+    seconds: float
+
+
+def run(data: Data, candidate: Candidate, seed: int, judge: Split) -> Result:
+    """Trains, and counts the hits on one of the splits."""
+    start = time.perf_counter()
+    torch.manual_seed(seed)
+    model = data.model()
+    criterion = candidate.criterion(data.classes)
+    optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
+    steps = data.epochs * -(-len(data.train) // data.batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
+    for _ in range(data.epochs):
+        for batch in torch.randperm(len(data.train)).split(data.batch):
+            optimizer.zero_grad()
+            criterion(model(data.train.inputs[batch]), data.train.target[batch]).backward()
+            optimizer.step()
+            schedule.step()
+    top1, top5 = _judge(model, judge)
+    seconds = round(time.perf_counter() - start, 2)
+    return Result(
+        data.name, candidate.method, candidate.k, candidate.temperature, seed, top1, top5, seconds
+    )
+
+
+def _judge(model: torch.nn.Module, split: Split) -> list[float]:
+    model.eval()
+    metric = so.metrics.TopKAccuracy(k=(1, 5))
+    with torch.no_grad():
+        for inputs, target in zip(split.inputs.split(4096), split.target.split(4096), strict=True):
+            metric.update(model(inputs), target)
+    return [round(value, 6) for value in metric.compute().tolist()]

@@ -1,0 +1,87 @@
+"""From what the user gave to the design that is sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.distributions.utils import lazy_property
+
+from softorder import _check
+from softorder.densities import BUILT_IN, Density, UserDensity
+from softorder.methods import ThresholdMethod
+from softorder.ops import soft_topk
+from softorder.sampling import Design
+from softorder.sampling._units import extend, log_odds
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Logits to probabilities: π = F(θ - b) with Σ π = k, or F(θ) where k is None."""
+
+    density: Density
+    k: Tensor | None
+
+    def probs(self, logits: Tensor) -> Tensor:
+        if self.k is None:
+            return self.density.cdf(logits)
+        return soft_topk(logits, self.k, method=ThresholdMethod(self.density))
+
+    def logits(self, probs: Tensor) -> Tensor:
+        return log_odds(probs, self.density.quantile)
+
+
+def density_of(density: str | Density | object | None) -> Density:
+    """The density of that name, "logistic" for None, or one of the user's."""
+    if density is None:
+        return BUILT_IN["logistic"]
+    if isinstance(density, str):
+        _check.choice("density", density, BUILT_IN)
+        return BUILT_IN[density]
+    if density in BUILT_IN.values():
+        return density  # type: ignore[return-value]
+    _check.law(density)
+    return UserDensity(density)
+
+
+class Parameters:
+    """Rows of logits or of probabilities, and the law that a design makes of them."""
+
+    def __init__(
+        self, rows: Tensor, by_logits: bool, design: type[Design], relaxation: Relaxation, own: bool
+    ) -> None:
+        self.rows, self.by_logits = rows, by_logits
+        self.design, self.relaxation = design, relaxation
+        k = relaxation.k
+        #: the logits are the design's own
+        self.own = own and by_logits and design.takes == "logits" and k is not None and _whole(k)
+        #: the last unit of the law is a phantom
+        self.phantom = False
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """What the design is asked for, if that is probabilities."""
+        return self.relaxation.probs(self.rows) if self.by_logits else self.rows
+
+    @lazy_property
+    def law(self) -> Design:
+        k = self.relaxation.k
+        if self.own:
+            assert k is not None
+            taking_part = (self.rows > -torch.inf).sum(-1)
+            return self.design(self.rows, torch.minimum(k.detach().long(), taking_part))
+        if not self.design.fixed_size:
+            return self.design(self.probs, torch.zeros((), dtype=torch.int64))
+        # Σ π is known better than by summing, unless fewer than k units take part
+        total = None if k is None else torch.minimum(k, (self.probs > 0).sum(-1).double())
+        extended = extend(self.probs, total)
+        if extended.phantom and not self.design.exact:
+            total = self.probs.sum(-1, dtype=torch.float64) if total is None else total
+            _check.whole("k", total, f"for the design {self.design.name!r}, which is not exact")
+        self.phantom = extended.phantom
+        return self.design.from_probs(extended.probs, extended.size)
+
+
+def _whole(k: Tensor) -> bool:
+    return bool((k == k.round()).all())

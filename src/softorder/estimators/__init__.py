@@ -1,0 +1,17 @@
+"""Gradient estimators for k-hot draws, all of one signature.
+
+    estimator(law, loss=None, sample_shape=(), *, generator=None)
+
+`law` is a `so.distributions.KHot`. Without a loss the result is draws of shape (*sample_shape,
+*batch_shape, n) that carry the gradient into whatever is computed from them; with a loss, loss(x),
+one number for each draw and row, whose gradient is the estimate. Only score_function must have one.
+"""
+
+from softorder.estimators._base import find
+from softorder.estimators.relaxed import relaxed
+from softorder.estimators.score_function import score_function
+from softorder.estimators.second_order import second_order
+from softorder.estimators.simple import simple
+from softorder.estimators.straight_through import straight_through
+
+__all__ = ["find", "relaxed", "score_function", "second_order", "simple", "straight_through"]

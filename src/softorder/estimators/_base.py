@@ -1,0 +1,37 @@
+"""What estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from softorder import _check
+
+Loss = Callable[[Tensor], Tensor]
+Estimator = Callable[..., Tensor]
+
+_registry: dict[str, Estimator] = {}
+
+
+def register(estimator: Estimator) -> Estimator:
+    """Makes an estimator known by its name."""
+    _registry[estimator.__name__] = estimator
+    return estimator
+
+
+def find(name: str) -> Estimator:
+    """The estimator of that name.
+
+    >>> import softorder as so
+    >>> so.estimators.find("simple") is so.estimators.simple
+    True
+    """
+    _check.choice("estimator", name, sorted(_registry))
+    return _registry[name]
+
+
+def through(draw: Tensor, probs: Tensor, loss: Loss | None) -> Tensor:
+    """The draw with the derivatives of `probs`, or its loss; the value is that of the draw."""
+    carrier = draw + (probs - probs.detach())
+    return carrier if loss is None else loss(carrier)

@@ -1,0 +1,102 @@
+"""What the losses of classifiers share: samples as rows, ignored ones, torch's reductions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from softorder import _check, _check_losses
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Scores (rows, C) in float32 at least, the class of every row, and which rows count."""
+
+    scores: Tensor
+    target: Tensor  # 0 where ignored
+    kept: Tensor
+    shape: torch.Size  # of the target as it came
+    dtype: torch.dtype  # of the loss
+
+    @staticmethod
+    def of(scores: Tensor, target: Tensor, ignore_index: int) -> Samples:
+        _check_losses.classes(scores, target, ignore_index)
+        dtype = torch.float32 if _autocasts(scores) else scores.dtype
+        x = scores if scores.dim() < 3 else scores.movedim(1, -1)
+        x = x.reshape(-1, x.shape[-1]) if x.dim() != 2 else x
+        x = x if x.dtype == torch.float64 else x.float()
+        y = target.reshape(-1).long()
+        ignored = y == ignore_index
+        if not _check.eager() or ignored.any():
+            # hidden, so that not even a NaN of theirs can be felt
+            x, y = torch.where(ignored.unsqueeze(-1), 0.0, x), torch.where(ignored, 0, y)
+        return Samples(x, y, ~ignored, target.shape, dtype)
+
+    @property
+    def classes(self) -> int:
+        return self.scores.shape[-1]
+
+    def per_sample(self, value: Tensor) -> Tensor:
+        """One number for all, or one per row, of what broadcasts over the target."""
+        return value if value.dim() == 0 else value.expand(self.shape).reshape(-1)
+
+    def split(self) -> tuple[Tensor, Tensor]:
+        """The scores of the targets, and all scores with -inf in their places."""
+        own = self.target.unsqueeze(-1)
+        others = self.scores.scatter(-1, own, -math.inf)
+        return self.scores.gather(-1, own).squeeze(-1), others
+
+    def reduce_weighted(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+        """The losses of the rows, which the weights of their classes are still to be put on."""
+        losses = losses if weight is None else losses * weight[self.target]
+        return self.reduce(losses, weight, reduction)
+
+    def reduce(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+        """The losses of the rows, weighted already; the mean is that of the weights, too."""
+        losses = torch.where(self.kept, losses, 0.0)
+        if reduction == "none":
+            return losses.reshape(self.shape).to(self.dtype)
+        total = losses.sum()
+        if reduction == "mean":
+            shares = self.kept if weight is None else torch.where(self.kept, weight[self.target], 0)
+            total = total / shares.sum()
+        return total.to(self.dtype)
+
+
+class ClassLoss(nn.Module):
+    """A loss with a whole k and a margin, and what torch's losses have."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self, k: int, margin: float, weight: Tensor | None, ignore_index: int, reduction: str
+    ) -> None:
+        super().__init__()
+        _check.count("k", k, least=1)
+        _check_losses.positive("margin", margin)
+        _check_losses.weight(weight)
+        _check.reduction(reduction)
+        self.k = k
+        self.margin = margin
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the function that it stands for."""
+        names = "k", "margin", "weight", "ignore_index", "reduction"
+        return {name: getattr(self, name) for name in names}
+
+    def extra_repr(self) -> str:
+        shown = {name: value for name, value in self.options().items() if name != "weight"}
+        return ", ".join(f"{name}={value!r}" for name, value in shown.items())
+
+
+def _autocasts(scores: Tensor) -> bool:
+    """Under autocast losses are float32, as those of torch."""
+    narrow = scores.dtype in (torch.float16, torch.bfloat16)
+    return narrow and torch.is_autocast_enabled(scores.device.type)

@@ -1,0 +1,87 @@
+"""What losses of lists share: one loss per row, of which some do not count."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from softorder import _axis, _check, _check_losses
+from softorder.nn._tempered import Tempered
+from softorder.ops import soft_rank, soft_topk
+from softorder.ops._method import method_of
+
+
+def reduce_rows(losses: Tensor, counts: Tensor, reduction: str, dtype: torch.dtype) -> Tensor:
+    """The mean over the rows that count, the sum, or the losses, with 0 where they do not."""
+    losses = torch.where(counts, losses, 0.0)
+    if reduction == "none":
+        return losses.to(dtype)
+    total = losses.sum()
+    return (total / counts.sum() if reduction == "mean" else total).to(dtype)
+
+
+class RankingLoss(Tempered):
+    """A loss of lists: scores and relevances of the same shape, one list along `dim`.
+
+    `criterion(scores, relevance, mask)`: elements where the mask is False are padding; they, and
+    scores of -inf, take no part, whatever their relevance. A list that has nothing to be judged by
+    costs 0, gets no gradient and does not count in the mean.
+    """
+
+    operators: tuple[str, ...]  #: what the method has to serve
+
+    def __init__(
+        self,
+        k: int | None,
+        method: str | object,
+        temperature: float | Tensor,
+        dim: int,
+        reduction: str,
+        learnable_temperature: bool,
+    ) -> None:
+        first, *rest = self.operators if k is None else ("soft_topk", *self.operators)
+        super().__init__(first, method, temperature, learnable_temperature)
+        for operator in rest:
+            method_of(operator, method)
+        if k is not None:
+            _check.count("k", k, least=1)
+        _check.reduction(reduction)
+        self.k = k
+        self.dim = dim
+        self.reduction = reduction
+
+    def forward(self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
+        _check.scores(scores, self.dim)
+        _check.temperature(self.temperature, scores, self.dim)
+        _check.mask(mask, scores)
+        _check_losses.relevance("relevance", relevance, scores)
+        x = _axis.rows(scores, self.dim, largest=True, mask=mask)
+        present = x != -math.inf
+        # what is padding may be anything
+        wanted = torch.where(present, relevance.movedim(self.dim, -1).to(x.dtype), 0.0)
+        if x.shape[-1] == 0:
+            losses = x.sum(-1)
+            return reduce_rows(losses, losses != 0, self.reduction, scores.dtype)
+        losses, counts = self._losses(x, wanted, present)
+        return reduce_rows(losses, counts, self.reduction, scores.dtype)
+
+    @abstractmethod
+    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of every row, and whether it counts."""
+
+    def _ranks(self, x: Tensor, descending: bool = True) -> Tensor:
+        return soft_rank(x, method=self.method, temperature=self.temperature, descending=descending)
+
+    def _chosen(self, x: Tensor) -> Tensor | float:
+        """How much every element is among the first k; 1 without a k."""
+        if self.k is None:
+            return 1.0
+        k = min(self.k, x.shape[-1])
+        return soft_topk(x, k, method=self.method, temperature=self.temperature)
+
+    def extra_repr(self) -> str:
+        names = ("k",) if "soft_topk" in self.operators or self.k is not None else ()
+        return self.describe(*names, "method", "temperature", "dim", "reduction")

@@ -1,0 +1,147 @@
+"""Fenchel-Young losses of the threshold methods."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder import _axis, _check, _check_losses
+from softorder.densities import Density
+from softorder.losses._lists import reduce_rows
+from softorder.methods import ThresholdMethod
+from softorder.nn._tempered import Tempered
+from softorder.ops._method import method_of
+
+
+def fenchel_young(
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None = None,
+    density: str | Density | object = "laplace",
+    *,
+    temperature: float | Tensor = 1.0,
+    dim: int = -1,
+    mask: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """How far the soft top-k p of the scores is from a target y with the same sum, k:
+
+        L = max_π {<scores, π> - τ Σ ψ(π_i)} - (<scores, y> - τ Σ ψ(y_i))
+
+    over {π in [0,1]^n, Σ π = k}, where `so.soft_topk` is the maximiser p and ψ' = F⁻¹. Convex in
+    the scores, at least 0, and 0 only where p = y (for a density with jumps: where p could be y).
+    Its gradient is p - y. Computed as a sum of terms that are each at least 0,
+
+        L = τ Σ_i (ψ*(u_i) + ψ(y_i) - u_i y_i)      u = (scores - b)/τ,  ψ*' = F.
+
+    For "logistic" each term is a binary cross-entropy of σ(u_i): multi-label training where k
+    labels, no more and no fewer, are to be given.
+
+    Args:
+        scores: as in `so.soft_topk`.
+        target: numbers in [0, 1], shaped as scores, that sum to k along dim: k-hot, or soft.
+        k: as in `so.soft_topk`, but without a gradient; None takes the sums of the targets.
+        density: "laplace", "logistic", "normal", "cauchy", "uniform", or one of your own with psi.
+            For "cauchy" ψ(0) and ψ(1) are infinite, and so is the loss of a k-hot target; its
+            gradient is right all the same.
+        temperature: as in `so.soft_topk`.
+        dim: the axis along which the scores compete.
+        mask: as in `so.soft_topk`; what takes no part has no loss, and its target does not count.
+        reduction: "mean" over the rows in which something takes part, "sum", or "none".
+
+    Papers: Learning with Fenchel-Young losses (Blondel et al. 2020); k-hot sampling, proposition 2.
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([2.0, 0.5, 1.0, -1.0], requires_grad=True)
+    >>> target = torch.tensor([1.0, 1.0, 0.0, 0.0])
+    >>> so.losses.fenchel_young(scores, target, k=2, temperature=0.5).backward()
+    >>> p = so.soft_topk(scores.detach(), k=2, temperature=0.5)
+    >>> torch.allclose(scores.grad, p - target)
+    True
+    """
+    _check.scores(scores, dim)
+    _check.temperature(temperature, scores, dim)
+    _check.mask(mask, scores)
+    _check.reduction(reduction)
+    _check_losses.shares(target, scores)
+    method = _threshold(density)
+    x = _axis.rows(scores, dim, largest=True, mask=mask)
+    y = target.to(x.dtype).movedim(dim, -1)
+    absent = x == -math.inf
+    y = torch.where(absent, 0.0, y)
+    sums = y.detach().sum(-1, dtype=torch.float64)
+    if k is not None:
+        _check.k(k, scores, dim)
+        _check_losses.sums(sums, _axis.per_row(k), absent)
+    counts = sums if k is None else _axis.per_row(k).detach()
+    tau = _axis.per_row(temperature)
+    terms = _terms(method, x, y, counts, tau)
+    losses = tau.to(x.dtype) * torch.where(absent, 0.0, terms).sum(-1)
+    return reduce_rows(losses, ~absent.all(-1), reduction, scores.dtype)
+
+
+def _terms(method: ThresholdMethod, x: Tensor, y: Tensor, k: Tensor, tau: Tensor) -> Tensor:
+    """ψ*(u) + ψ(y) - u y, as y ψ*(-u) + (1 - y) ψ*(u) + ψ(y): nothing cancels for y = 0, 1."""
+    law = method.density
+    u = method.distance(x, k, tau) - law.anchored.middle
+    finite = u.isfinite()
+    v = torch.where(finite, u, 0.0)
+    terms = y * law.conjugate(-v) + (1 - y) * law.conjugate(v) + law.psi(y)
+    miss = torch.where(u > 0, 1 - y, y)  # what is certain costs nothing, or everything
+    certain = torch.where(miss > 0, math.inf, 0.0)
+    return torch.where(u.isnan(), math.nan, torch.where(finite, terms, certain))
+
+
+def _threshold(density: object) -> ThresholdMethod:
+    method = method_of("log_soft_topk", density)
+    _check_losses.threshold_method("density", density, isinstance(method, ThresholdMethod))
+    assert isinstance(method, ThresholdMethod)
+    return method
+
+
+class FenchelYoungLoss(Tempered):
+    """`fenchel_young` as a module.
+
+    >>> import torch, softorder as so
+    >>> criterion = so.losses.FenchelYoungLoss(2, "logistic", temperature=0.5)
+    >>> scores, target = torch.tensor([2.0, 0.5, 1.0, -1.0]), torch.tensor([1.0, 0.0, 1.0, 0.0])
+    >>> round(criterion(scores, target).item(), 3)
+    0.527
+    """
+
+    def __init__(
+        self,
+        k: float | Tensor | None = None,
+        density: str | Density | object = "laplace",
+        *,
+        temperature: float | Tensor = 1.0,
+        dim: int = -1,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
+    ) -> None:
+        super().__init__("log_soft_topk", density, temperature, learnable_temperature)
+        _threshold(density)
+        if k is not None:
+            _check.k_alone(k)
+        _check.reduction(reduction)
+        self.k = k
+        self.density = density
+        self.dim = dim
+        self.reduction = reduction
+
+    def forward(self, scores: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
+        return fenchel_young(
+            scores,
+            target,
+            self.k,
+            self.density,
+            temperature=self.temperature,
+            dim=self.dim,
+            mask=mask,
+            reduction=self.reduction,
+        )
+
+    def extra_repr(self) -> str:
+        return self.describe("k", "density", "temperature", "dim", "reduction")

@@ -1,0 +1,113 @@
+"""Losses of a whole order: Spearman's correlation, and the cross-entropy of a permutation."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder import _axis, hard
+from softorder.losses._lists import RankingLoss
+from softorder.methods.sorted_rows import sort_rows
+from softorder.ops._method import computation
+
+
+class SpearmanLoss(RankingLoss):
+    """1 - Spearman's ρ: the correlation of the soft ranks with the ranks of the relevances.
+
+    Equal relevances share the average of their places. Lists whose relevances are all the same do
+    not count. Where all soft ranks are the same, ρ is 0, and its gradient that of the covariance.
+    As τ → 0: 1 - scipy's spearmanr, ties included.
+
+    Args:
+        method: any that serves soft_rank.
+        temperature: as in `so.soft_rank`.
+        dim: the axis of the lists.
+        reduction: "mean", "sum" or "none".
+        learnable_temperature: as in `so.nn.SoftRank`.
+
+    >>> import torch, softorder as so
+    >>> scores, values = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([30.0, 20.0, 10.0])
+    >>> round(so.losses.SpearmanLoss(temperature=1e-3)(scores, values).item(), 4)
+    0.5
+    """
+
+    operators = ("soft_rank",)
+
+    def __init__(
+        self,
+        *,
+        method: str | object = "laplace",
+        temperature: float | Tensor = 1.0,
+        dim: int = -1,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
+    ) -> None:
+        super().__init__(None, method, temperature, dim, reduction, learnable_temperature)
+
+    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        ranks, truth = (
+            _centred(r, present)
+            for r in (self._ranks(x, descending=False), hard.rank(wanted, mask=present))
+        )
+        least = (x.shape[-1] * torch.finfo(x.dtype).eps) ** 2  # of rounding
+        spread, wide = ((r * r).sum(-1) for r in (ranks, truth))
+        spread = torch.where(spread > least, spread, 1.0)
+        counts = wide > least
+        scale = torch.sqrt(spread * torch.where(counts, wide, 1.0))
+        return 1 - (ranks * truth).sum(-1) / scale, counts
+
+
+def _centred(ranks: Tensor, present: Tensor) -> Tensor:
+    """Minus their mean; 0 for what takes no part."""
+    ranks = torch.where(present, ranks, 0.0)
+    mean = ranks.sum(-1, keepdim=True) / present.sum(-1, keepdim=True).clamp(min=1)
+    return torch.where(present, ranks - mean, 0.0)
+
+
+class ListwiseCE(RankingLoss):
+    """The cross-entropy of the soft permutation and the order of the relevances.
+
+    -log of the mass that an element has in its right places, the mean over the list:
+
+        -log Σ_{j=first_i}^{last_i} P[j, i]      P = so.soft_permutation(scores, descending=True)
+
+    where elements of equal relevance share their places first..last, in any order. Without ties it
+    is `permutation_cross_entropy`; with them it needs two thresholds per element just the same, so
+    nothing of size n×n is formed. Lists in which nothing takes part do not count.
+
+    Args:
+        method: any that serves permutation_cross_entropy.
+        temperature: as in `so.soft_rank`.
+        dim: the axis of the lists.
+        reduction: "mean", "sum" or "none".
+        learnable_temperature: as in `so.nn.SoftRank`.
+
+    >>> import torch, softorder as so
+    >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1])
+    >>> round(so.losses.ListwiseCE(temperature=0.5)(scores, relevance).item(), 3)
+    0.144
+    """
+
+    operators = ("permutation_cross_entropy",)
+
+    def __init__(
+        self,
+        *,
+        method: str | object = "laplace",
+        temperature: float | Tensor = 1.0,
+        dim: int = -1,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
+    ) -> None:
+        super().__init__(None, method, temperature, dim, reduction, learnable_temperature)
+
+    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        order = torch.where(present, wanted.detach(), -math.inf)
+        first, behind = sort_rows(order).ranges(descending=True)
+        compute = computation(self.operators[0], self.method)
+        each = compute(x, first, _axis.per_row(self.temperature), True, behind - 1)
+        each = torch.where(present, each, 0.0).to(x.dtype)
+        size = present.sum(-1)
+        return each.sum(-1) / size.clamp(min=1), size > 0

@@ -1,0 +1,135 @@
+"""The smooth top-k SVM of Berrada et al. (2018)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from softorder import _axis, _check, _check_losses
+from softorder.losses._classes import ClassLoss, Samples
+
+
+def smooth_top_k(
+    scores: Tensor,
+    target: Tensor,
+    k: int = 5,
+    *,
+    temperature: float | Tensor = 1.0,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """The smooth top-k loss: how much the sets of k classes with the target outweigh those without.
+
+    A set A of k classes has the score (1/k) Σ_{j in A} scores_j, and a margin more if the target y
+    is not in it. The loss is the smooth maximum over all sets minus that over the sets with y:
+
+        τ log Σ_A exp((margin [y not in A] + s_A)/τ) - τ log Σ_{A with y} exp(s_A/τ)
+        = τ softplus((margin - scores_y/k)/τ + log σ_k - log σ_{k-1})
+
+    where σ_j are the elementary symmetric polynomials of exp(scores_i/(kτ)), i ≠ y. They are the
+    coefficients of Π_i (1 + X exp(scores_i/(kτ))), multiplied by divide and conquer in logarithms,
+    in O(n k) time. As τ → 0: `top_k_hinge` with k times the margin, divided by k.
+
+    Args:
+        scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy.
+        target: classes (), (N) or (N, d1, ...).
+        k: how many guesses there are, at least 1 and less than C.
+        temperature: τ > 0, a number or a tensor that broadcasts over target. May require grad.
+        margin: how much better the sets with the target have to be.
+        weight: one number for each class, as in torch.
+        ignore_index: samples with this target have no loss and no gradient.
+        reduction: "mean" (weighted, over what is not ignored), "sum" or "none".
+
+    Paper: Smooth loss functions for deep top-k classification (Berrada et al. 2018).
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([[2.0, 1.9, -1.0, 0.5]])
+    >>> target = torch.tensor([1])
+    >>> round(so.losses.smooth_top_k(scores, target, k=2, temperature=0.1).item(), 3)
+    0.305
+    """
+    samples = Samples.of(scores, target, ignore_index)
+    _check.count("k", k, least=1, most=samples.classes - 1)
+    _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
+    _check_losses.positive("margin", margin)
+    _check_losses.weight(weight, samples.classes)
+    _check.reduction(reduction)
+    tau = samples.per_sample(_axis.per_row(temperature)).to(samples.scores)
+    own, others = samples.split()
+    absent = others == -math.inf
+    z = torch.where(absent, 0.0, others) / (k * tau.unsqueeze(-1))
+    coefficients = log_elementary(torch.where(absent, -math.inf, z), k)
+    excess = (margin - own / k) / tau + coefficients[..., k] - coefficients[..., k - 1]
+    return samples.reduce_weighted(tau * functional.softplus(excess), weight, reduction)
+
+
+def log_elementary(z: Tensor, k: int) -> Tensor:
+    """Logarithms of the elementary symmetric polynomials 0..k of exp(z), over the last axis.
+
+    The coefficients of Π_i (1 + X exp(z_i)): halves are multiplied until one polynomial is left.
+    """
+    polynomials = torch.stack([torch.zeros_like(z), z], -1)
+    while polynomials.shape[-2] > 1:
+        if polynomials.shape[-2] % 2:
+            one = torch.full_like(polynomials[..., :1, :], -math.inf)
+            one[..., 0] = 0
+            polynomials = torch.cat([polynomials, one], -2)
+        polynomials = _product(polynomials[..., 0::2, :], polynomials[..., 1::2, :], k)
+    missing = k + 1 - polynomials.shape[-1]
+    return functional.pad(polynomials[..., 0, :], (0, max(missing, 0)), value=-math.inf)
+
+
+def _product(a: Tensor, b: Tensor, k: int) -> Tensor:
+    """log of the product of two polynomials of one degree, without what is beyond X^k."""
+    degree = a.shape[-1] - 1
+    coefficients = []
+    for power in range(min(2 * degree, k) + 1):
+        left = slice(max(0, power - degree), min(degree, power) + 1)
+        right = slice(degree - min(degree, power), degree + 1 - max(0, power - degree))
+        coefficients.append(_log_sum(a[..., left] + b.flip(-1)[..., right]))
+    return torch.stack(coefficients, -1)
+
+
+def _log_sum(logs: Tensor) -> Tensor:
+    """logsumexp over the last axis, with a gradient of 0 where everything is -inf."""
+    top = logs.detach().amax(-1, keepdim=True)
+    top = torch.where(top == -math.inf, 0.0, top)
+    total = torch.exp(logs - top).sum(-1)
+    some = total != 0  # NaN included
+    log = torch.where(some, torch.log(torch.where(some, total, 1.0)), -math.inf)
+    return log + top.squeeze(-1)
+
+
+class SmoothTopKLoss(ClassLoss):
+    """`smooth_top_k` as a module.
+
+    >>> import torch, softorder as so
+    >>> criterion = so.losses.SmoothTopKLoss(k=2, temperature=0.1)
+    >>> round(criterion(torch.tensor([[2.0, 1.9, -1.0, 0.5]]), torch.tensor([1])).item(), 3)
+    0.305
+    """
+
+    def __init__(
+        self,
+        k: int = 5,
+        *,
+        temperature: float | Tensor = 1.0,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(k, margin, weight, ignore_index, reduction)
+        _check.temperature_alone(temperature)
+        self.temperature = temperature
+
+    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
+        return smooth_top_k(scores, target, temperature=self.temperature, **self.options())
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, temperature={self.temperature!r}"

@@ -1,0 +1,261 @@
+"""The cross-entropy of being among the first k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from softorder import _axis, _check, _check_losses
+from softorder.densities import Density
+from softorder.losses._classes import Samples
+from softorder.losses._mass import all_log_masses, check_method, log_masses, operator_of
+from softorder.nn._tempered import Tempered
+
+TOP1 = ("softmax", "operator")
+
+
+def top_k_cross_entropy(
+    scores: Tensor,
+    target: Tensor,
+    p_k: Tensor | Sequence[float],
+    *,
+    per_sample: bool = False,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    m: int | None = None,
+    top1: str = "softmax",
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    """How surely the true class y is among the first k guesses, for a k drawn from p_k.
+
+    With S_k the soft share of y in the top k, `so.soft_topk(scores, k)[y]`, and p_k[0] the weight
+    of k = 1, p_k[1] that of k = 2, and so on, the loss of a sample is
+
+        -log Σ_k p_k S_k                                               top1="operator"
+        p_1 softmax-CE - (1 - p_1) log Σ_{k≥2} p_k S_k                 top1="softmax"
+
+    (equations 2 and 4 of the paper; the second one guides a network that is trained from scratch.
+    At its best it is -(1 - p_1) log(1 - p_1), not 0.) With one of the densities it takes one
+    threshold per row and k, where p_k is not 0, nothing of size k×n is formed, and loss and
+    gradient are right however far the target is below the rest.
+
+    Args:
+        scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy.
+        target: classes (), (N) or (N, d1, ...).
+        p_k: the weights of k = 1, 2, ..., K, a list or a tensor that may require grad; they sum to
+            1. Shared by all samples (K), or per class (C, K): a sample takes the row of its target.
+        per_sample: p_k has the shape of target and an axis for k instead.
+        method: any of `so.methods()` that serves log_soft_topk, soft_permutation (its first k rows
+            are added up) or soft_topk; or a density of your own. Rows and masks cost O(k n), their
+            S_k may exceed 1 where the method says so, and an S_k that underflows has no gradient.
+        temperature: τ > 0, a number or a tensor that broadcasts over target. May require grad.
+        m: let only the m largest scores compete, the target always among them.
+        top1: "softmax" or "operator", what stands for k = 1.
+        weight: one number for each class, as in torch.
+        ignore_index: samples with this target have no loss and no gradient.
+        label_smoothing: as in torch, in [0, 1]; with m it is spread over the m that compete. Needs
+            the shares of all classes, hence memory O(k n).
+        reduction: "mean" (weighted, over what is not ignored), "sum" or "none".
+
+    Papers: Differentiable top-k (Petersen et al. 2022); LapSum (Struski et al. 2025).
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([[2.0, 1.9, -1.0, 0.5]], requires_grad=True)
+    >>> target = torch.tensor([1])  # the second guess
+    >>> one = so.losses.top_k_cross_entropy(scores, target, [1.0])
+    >>> two = so.losses.top_k_cross_entropy(scores, target, [0.0, 1.0], temperature=0.3)
+    >>> round(one.item(), 3), round(two.item(), 3)
+    (0.878, 0.038)
+    """
+    _check_losses.p_k(p_k)
+    _check.choice("top1", top1, TOP1)
+    _check_losses.share("label_smoothing", label_smoothing)
+    _check.reduction(reduction)
+    samples = Samples.of(scores, target, ignore_index)
+    _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
+    _check_losses.weight(weight, samples.classes)
+    ks = _weighted(p_k)
+    _check_losses.candidates(max(ks), m, samples.classes)
+    operator = _Operator(check_method(method), _axis.per_row(temperature), m, label_smoothing)
+    p = _check_losses.as_p_k(p_k)
+    _check_losses.p_k_rows(p, samples.classes, target.shape, per_sample)
+    if top1 == "softmax" and ks == (1,) and not p.requires_grad:
+        return functional.cross_entropy(
+            scores,
+            target,
+            weight,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
+        )
+    shares = _shares(p.to(scores.device).double(), samples, per_sample)
+    if top1 == "operator":
+        losses = operator.losses(samples, ks, shares, weight)
+    else:
+        first, rest = shares[:, 0], tuple(k for k in ks if k > 1)
+        losses = (1 - first) * operator.losses(samples, rest, shares, weight)
+        if 1 in ks:
+            softmax = functional.cross_entropy(
+                samples.scores,
+                samples.target,
+                weight if weight is None else weight.to(samples.scores.dtype),
+                label_smoothing=label_smoothing,
+                reduction="none",
+            )
+            losses = losses.to(softmax.dtype) + first.to(softmax.dtype) * softmax
+    return samples.reduce(losses, weight, reduction)
+
+
+class TopKCrossEntropyLoss(Tempered):
+    """`top_k_cross_entropy` as a module.
+
+    p_k may be a parameter. A p_k of each sample is handed to the call: `criterion(scores, target,
+    p_k)`, with the shape of target and an axis for k.
+
+    >>> import torch, softorder as so
+    >>> criterion = so.losses.TopKCrossEntropyLoss([0.5, 0, 0, 0, 0.5], temperature=0.3)
+    >>> scores = torch.randn(8, 100, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    >>> criterion(scores, torch.arange(8)).backward()
+    >>> criterion
+    TopKCrossEntropyLoss(p_k=[0.5, 0, 0, 0, 0.5], method='laplace', temperature=0.3, m=None, ...)
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        p_k: Tensor | Sequence[float],
+        *,
+        method: str | object = "laplace",
+        temperature: float | Tensor = 1.0,
+        m: int | None = None,
+        top1: str = "softmax",
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
+    ) -> None:
+        super().__init__(operator_of(method), method, temperature, learnable_temperature)
+        _check_losses.p_k(p_k)
+        _check_losses.candidates(max(_weighted(p_k)), m, None)
+        _check.choice("top1", top1, TOP1)
+        _check_losses.weight(weight)
+        _check_losses.share("label_smoothing", label_smoothing)
+        _check.reduction(reduction)
+        if isinstance(p_k, Tensor) and not isinstance(p_k, torch.nn.Parameter):
+            self.register_buffer("p_k", p_k)
+        else:
+            self.p_k = p_k
+        self.register_buffer("weight", weight)
+        self.m = m
+        self.top1 = top1
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.reduction = reduction
+
+    def forward(self, scores: Tensor, target: Tensor, p_k: Tensor | None = None) -> Tensor:
+        return top_k_cross_entropy(
+            scores,
+            target,
+            self.p_k if p_k is None else p_k,
+            per_sample=p_k is not None,
+            method=self.method,
+            temperature=self.temperature,
+            m=self.m,
+            top1=self.top1,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+        )
+
+    def extra_repr(self) -> str:
+        names = "p_k", "method", "temperature", "m", "top1", "ignore_index", "label_smoothing"
+        return self.describe(*names, "reduction")
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """The part of the loss that a method computes."""
+
+    method: object
+    temperature: Tensor
+    m: int | None
+    label_smoothing: float
+
+    def losses(
+        self, samples: Samples, ks: tuple[int, ...], shares: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        """-log Σ_k p_k S_k of every row over these k, weighted; 0 where they have no weight."""
+        x, y, classes = _compete(samples, self.m)
+        tau = samples.per_sample(self.temperature)
+        p = shares[:, [k - 1 for k in ks]]
+        losses = -_log_mixture(p, log_masses(self.method, x, y, ks, tau))
+        own = None if weight is None else weight.double()[samples.target]
+        losses = losses if own is None else losses * own
+        if self.label_smoothing > 0:
+            every = -_log_mixture(p.unsqueeze(-2), all_log_masses(self.method, x, ks, tau))
+            if weight is not None:
+                every = every * (weight if classes is None else weight[classes])
+            smooth = self.label_smoothing
+            losses = (1 - smooth) * losses + smooth * every.mean(-1)
+        return torch.where((p > 0).any(-1), losses, 0.0)
+
+
+def _compete(samples: Samples, m: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The scores that compete, where the target is among them, and their classes if not all."""
+    x, y = samples.scores, samples.target
+    if m is None or m >= samples.classes:
+        return x, y, None
+    classes = x.detach().topk(m, sorted=True).indices
+    own = y.unsqueeze(-1)
+    absent = (classes != own).all(-1, keepdim=True)
+    last = torch.arange(m, device=x.device) == m - 1
+    classes = torch.where(absent & last, own, classes)
+    return x.gather(-1, classes), (classes == own).long().argmax(-1), classes
+
+
+def _log_mixture(p: Tensor, log_s: Tensor) -> Tensor:
+    """log Σ_k p_k S_k over the last axis, also where every S_k underflows; in float64."""
+    top = torch.where(p > 0, log_s.detach(), -math.inf).amax(-1, keepdim=True)
+    top = torch.where(top.isfinite(), top, 0.0)
+    # a k without weight may be far more certain than the others
+    mixture = (p * torch.exp((log_s - top).clamp(max=_MOST))).sum(-1)
+    some = mixture != 0  # NaN included
+    return torch.where(some, torch.log(torch.where(some, mixture, 1.0)), -math.inf) + top.squeeze(
+        -1
+    )
+
+
+_MOST = 600.0  # e^600 is a float64
+
+
+def _weighted(p_k: Tensor | Sequence[float]) -> tuple[int, ...]:
+    """The k that matter: all of them where p_k learns or cannot be seen."""
+    if isinstance(p_k, Tensor):
+        every = tuple(range(1, p_k.shape[-1] + 1))
+        if not _check.eager() or (p_k.requires_grad and torch.is_grad_enabled()):
+            return every
+        some = (p_k.reshape(-1, len(every)) != 0).any(0).tolist()
+    else:
+        rows = p_k if isinstance(p_k[0], Sequence) else [p_k]
+        some = [any(column) for column in zip(*rows, strict=True)]
+    return tuple(k for k, matters in enumerate(some, 1) if matters) or (1,)
+
+
+def _shares(p: Tensor, samples: Samples, per_sample: bool) -> Tensor:
+    """p_k of every row, (rows, K) or (1, K)."""
+    if p.dim() == 1:
+        return p.unsqueeze(0)
+    if per_sample:
+        return p.expand(*samples.shape, p.shape[-1]).reshape(-1, p.shape[-1])
+    return p[samples.target]

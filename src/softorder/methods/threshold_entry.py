@@ -1,0 +1,206 @@
+"""log p of one element a row, for several k: what a top-k loss needs of a threshold method.
+
+    log p_y = log F(u_y)      u = (x - b)/τ      Σ_i F(u_i) = k
+
+takes one threshold per row and k, and no p. With r = f(u_y)/F(u_y), q = f(u)/Σ f(u), upstream g:
+
+    ∂L/∂x = (g r/τ) (e_y - q)      ∂L/∂τ = -(g r/τ) (u_y - <q,u>)
+
+which the kernel of soft_topk computes from the upstream (g/p_y) e_y, or, where p_y all but
+underflows, from one at a score next to the threshold. The graph keeps the scores and a few numbers
+per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.densities import Density
+from softorder.kernels import threshold
+from softorder.kernels.threshold_torch import distance, exact_distance
+from softorder.methods.threshold import ThresholdMethod
+
+_FAINT = -40.0  # of log p_y: from here on 1/p_y is not for float32
+
+
+def log_entries(
+    method: ThresholdMethod, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+) -> Tensor:
+    """log p of the elements `index` (rows,) of scores (rows, n), as float64 (rows, len(ks))."""
+    number = method.number
+    if number is None or not _check.eager():
+        return plain_log_entries(method, scores, index, ks, temperature)
+    if torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad):
+        if temperature.requires_grad:
+            temperature = temperature.expand(scores.shape[:-1])
+        return _LogEntries.apply(scores, index, temperature, ks, method, number)
+    b = _thresholds(scores, ks, temperature, method.density)
+    return method.density.anchored.log_cdf(_own_distance(scores, index, temperature, b))
+
+
+def plain_log_entries(
+    method: Any, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+) -> Tensor:
+    """The same from the logarithms of all p, by any method that has them."""
+    entries = []
+    for k in ks:
+        count = torch.full((), k, dtype=torch.float64, device="cpu")
+        log_p = method.log_soft_topk(scores, count, temperature)
+        entries.append(log_p.gather(-1, index.unsqueeze(-1)))
+    return torch.cat(entries, -1).double()
+
+
+class _LogEntries(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        index: Tensor,
+        temperature: Tensor,
+        ks: tuple[int, ...],
+        method: ThresholdMethod,
+        number: int,
+    ) -> Tensor:
+        b = _thresholds(scores, ks, temperature, method.density)
+        u = _own_distance(scores, index, temperature, b)
+        log_p = method.density.anchored.log_cdf(u)
+        ctx.save_for_backward(scores, index, temperature, b, u, log_p)
+        ctx.statics = ks, method, number
+        return log_p
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled() or not _check.eager():
+            by_scores, by_temperature = _plain_backward(ctx, upstream)
+        else:
+            by_scores, by_temperature = _fused_backward(ctx, upstream)
+        return by_scores, None, by_temperature, None, None, None
+
+
+def _plain_backward(ctx: Any, upstream: Tensor) -> list[Tensor | None]:
+    scores, index, temperature, *_ = ctx.saved_tensors
+    ks, method, _ = ctx.statics
+    inputs = [v for v in (scores, temperature) if v.requires_grad]
+    with torch.enable_grad():
+        entries = plain_log_entries(method, scores, index, ks, temperature)
+        found = iter(torch.autograd.grad(entries, inputs, upstream, create_graph=True))
+    return [next(found) if v.requires_grad else None for v in (scores, temperature)]
+
+
+def _fused_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
+    scores, index, temperature, b, u, log_p = ctx.saved_tensors
+    ks, method, number = ctx.statics
+    by_temperature = ctx.needs_input_grad[2]
+    total, by_row = None, torch.zeros_like(log_p[:, 0])
+    for j in range(len(ks)):
+        problem = _Problem(scores, index, temperature, b[j], method.density.anchored, number)
+        one = problem.vjp(u[:, j], log_p[:, j], upstream[:, j], by_temperature)
+        total = one[0] if total is None else total.add_(one[0])
+        by_row += one[1]
+    assert total is not None
+    return total, by_row if by_temperature else None
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """One k: rows of scores, the element of each that is asked for, and the thresholds."""
+
+    scores: Tensor
+    index: Tensor
+    temperature: Tensor
+    b: Tensor
+    law: Density
+    number: int
+
+    def vjp(
+        self, u: Tensor, log_p: Tensor, upstream: Tensor, by_temperature: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Gradients of the scores, and of temperature per row if wanted."""
+        pull = _rate(self.law, u) * upstream  # g r
+        weight = torch.where(pull == 0, 0.0, upstream * torch.exp(-log_p))
+        faint = ((log_p < _FAINT) & (pull != 0)).nonzero().squeeze(-1)
+        if not len(faint):
+            by_scores, _, by_row = self._kernel(self.index, weight, by_temperature)
+            return by_scores, by_row
+        # There a neighbour of the threshold carries the upstream, whose f does not underflow.
+        near, beside = self.at(faint).nearest()
+        log_pdf = self.law.log_pdf(beside)
+        weight[faint] = torch.where(log_pdf > _FAINT, pull[faint] * torch.exp(-log_pdf), 0.0)
+        carrier = self.index.index_put((faint,), near)
+        by_scores, by_k, by_row = self._kernel(carrier, weight, by_temperature)
+        pull, across = pull / self.temperature, faint[log_pdf <= _FAINT]
+        near, beside, faint = (v[log_pdf > _FAINT] for v in (near, beside, faint))
+        share = by_k[faint] / weight[faint]
+        by_scores[faint, near] = (-pull[faint] * share).to(by_scores.dtype)
+        by_scores[faint, self.index[faint]] += pull[faint].to(by_scores.dtype)
+        by_row[faint] -= pull[faint] * (u[faint] - beside)
+        if len(across):
+            found = self.at(across).vjp_in_logarithms(u[across], pull[across])
+            by_scores[across], by_row[across] = found
+        return by_scores, by_row
+
+    def at(self, rows: Tensor) -> _Problem:
+        """Some of the rows."""
+        tau = self.temperature if self.temperature.dim() == 0 else self.temperature[rows]
+        return replace(
+            self,
+            scores=self.scores[rows],
+            index=self.index[rows],
+            temperature=tau,
+            b=self.b[:, rows],
+        )
+
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """The scores next to the threshold: which they are, and their u in float64."""
+        near = (self.scores - self.b[0].unsqueeze(-1)).abs_().min(-1).indices
+        return near, _own_distance(self.scores, near, self.temperature, self.b.unsqueeze(0))[:, 0]
+
+    def _kernel(
+        self, carrier: Tensor, weight: Tensor, by_temperature: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """That of soft_topk, for an upstream of one entry per row."""
+        upstream = torch.zeros_like(self.scores)
+        upstream.scatter_(-1, carrier.unsqueeze(-1), weight.to(upstream.dtype).unsqueeze(-1))
+        by_scores, (by_k, *rest) = threshold.backward(
+            upstream, self.scores, self.temperature, self.b, self.number, by_temperature
+        )
+        return by_scores, by_k, rest[0] if by_temperature else torch.zeros_like(by_k)
+
+    def vjp_in_logarithms(self, u: Tensor, pull: Tensor) -> tuple[Tensor, Tensor]:
+        """Across a gap so wide that every f underflows: q is a softmax of log f."""
+        every = distance(self.scores.double(), self.b.double(), self.temperature)
+        share = torch.softmax(self.law.log_pdf(every), -1)
+        mean = (share * torch.nan_to_num(every, posinf=0.0, neginf=0.0)).sum(-1)
+        scale = pull.unsqueeze(-1)
+        by_scores = (share * -scale).scatter_add_(-1, self.index.unsqueeze(-1), scale)
+        return by_scores.to(self.scores.dtype), -pull * (u - mean)
+
+
+def _thresholds(
+    scores: Tensor, ks: tuple[int, ...], temperature: Tensor, density: Density
+) -> Tensor:
+    """(len(ks), 2, rows): what belongs to one k stands together, as the kernel needs it."""
+    counts = (torch.full((), k, dtype=torch.float64) for k in ks)
+    return torch.stack([threshold.solve(scores, k, temperature, density).b for k in counts])
+
+
+def _own_distance(scores: Tensor, index: Tensor, temperature: Tensor, b: Tensor) -> Tensor:
+    """u of the elements themselves in float64, (rows, len(ks))."""
+    own = scores.detach().gather(-1, index.unsqueeze(-1)).double()
+    centre, rest = b.double().permute(1, 2, 0)
+    scale = temperature.detach().reciprocal().clamp(max=torch.finfo(torch.float64).max)
+    return exact_distance(own, centre, rest, scale.to(own.device).unsqueeze(-1))
+
+
+def _rate(law: Density, u: Tensor) -> Tensor:
+    """f(u)/F(u), the derivative of log F; 0 where log F is infinite."""
+    with torch.enable_grad():
+        u = u.detach().requires_grad_()
+        log_cdf = law.log_cdf(u)
+        (rate,) = torch.autograd.grad(log_cdf, u, torch.ones_like(u))
+    return torch.where(u.isfinite() & log_cdf.isfinite(), rate, 0.0)

@@ -1,0 +1,143 @@
+"""Nearest neighbours, softly to learn from them and exactly to use them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder import _check, _check_layers, hard
+from softorder.ops import soft_topk
+
+DISTANCES = ("euclidean", "squared")
+
+
+def soft_neighbours(
+    queries: Tensor,
+    templates: Tensor,
+    k: float | Tensor,
+    *,
+    method: str | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    distance: str = "euclidean",
+    mask: Tensor | None = None,
+) -> Tensor:
+    """How much each template is one of the k nearest to each query: `so.soft_topk` of -distance.
+
+    Args:
+        queries: (Q, features).
+        templates: (T, features).
+        k: how many neighbours, as in `so.soft_topk`.
+        method: as in `so.soft_topk`.
+        temperature: as in `so.soft_topk`, in units of the distance.
+        distance: "euclidean", or "squared" for its square.
+        mask: boolean, broadcasts to (Q, T); False takes no part.
+
+    Returns:
+        (Q, T) numbers in [0, 1]; rows sum to k.
+
+    Paper: SOFT top-k (Xie et al. 2020), appendix C.
+
+    >>> import torch, softorder as so
+    >>> templates = torch.tensor([[0.0], [1.0], [5.0]])
+    >>> weights = so.nn.functional.soft_neighbours(
+    ...     torch.tensor([[0.2], [4.0]]), templates, 1, temperature=0.05
+    ... )
+    >>> weights.numpy().round(2)
+    array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    scores = -distances(queries, templates, distance)
+    return soft_topk(scores, k, method=method, temperature=temperature, mask=mask)
+
+
+def nearest_neighbours(
+    queries: Tensor,
+    templates: Tensor,
+    k: int,
+    *,
+    distance: str = "euclidean",
+    block: int = 4096,
+) -> tuple[Tensor, Tensor]:
+    """Distances and indices of the k nearest templates, the nearest first.
+
+    Exact: every distance is the root of a sum of squared differences, without the cancellation of
+    |q|² - 2qt + |t|². At most block × block distances exist at a time.
+
+    Args:
+        queries: (Q, features).
+        templates: (T, features).
+        k: how many, at most T.
+        distance: "euclidean", or "squared" for its square.
+        block: how many queries meet how many templates at once.
+
+    Returns:
+        (Q, k) distances, and (Q, k) indices into templates.
+
+    >>> import torch, softorder as so
+    >>> templates = torch.tensor([[0.0], [1.0], [5.0]])
+    >>> so.nn.functional.nearest_neighbours(torch.tensor([[4.0]]), templates, 2)
+    (tensor([[1., 3.]]), tensor([[2, 1]]))
+    """
+    _check.count("k", k, least=1)
+    _check.count("block", block, least=1)
+    _check_layers.same_features(queries, templates)
+    _check_layers.neighbours(k, len(templates))
+    parts = [_nearest(part, templates, k, distance, block) for part in queries.split(block)]
+    if not parts:
+        return queries.new_empty(0, k), torch.empty(0, k, dtype=torch.long, device=queries.device)
+    found, indices = (torch.cat(part) for part in zip(*parts, strict=True))
+    return found, indices
+
+
+def distances(queries: Tensor, templates: Tensor, distance: str) -> Tensor:
+    """The table (Q, T) of distances."""
+    _check_layers.same_features(queries, templates)
+    _check.choice("distance", distance, DISTANCES)
+    dtype = torch.promote_types(queries.dtype, templates.dtype)
+    if dtype != torch.float64:
+        dtype = torch.float32
+    # cdist has its own autocast rule and knows no half precision on the CPU.
+    table = torch.cdist(
+        queries.to(dtype), templates.to(dtype), compute_mode="donot_use_mm_for_euclid_dist"
+    )
+    return table.square() if distance == "squared" else table
+
+
+def softness_to_temperature(
+    scores: Tensor, k: float, method: str | object, softness: float
+) -> float:
+    """The temperature at which the part `softness` of a soft top-k is not on the hard top-k.
+
+    By bisection: a hotter soft top-k is softer.
+    """
+    scores = scores.detach()
+    chosen = hard.topk(scores, k)
+    spread = scores[scores.isfinite()].std().item()
+    if not spread > 0:
+        return 1.0
+    low, high = 1e-6 * spread, 1e3 * spread
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        weights = soft_topk(scores, k, method=method, temperature=middle)
+        if 1 - (weights * chosen).sum(-1).mean().item() / k < softness:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _nearest(
+    queries: Tensor, templates: Tensor, k: int, distance: str, block: int
+) -> tuple[Tensor, Tensor]:
+    best = queries.new_empty(len(queries), 0)
+    indices = torch.empty(len(queries), 0, dtype=torch.long, device=queries.device)
+    for start in range(0, len(templates), block):
+        table = distances(queries, templates[start : start + block], distance)
+        here = torch.arange(start, start + table.shape[1], device=table.device)
+        candidates = torch.cat([best.to(table.dtype), table], 1)
+        names = torch.cat([indices, here.expand(len(queries), -1)], 1)
+        best, chosen = candidates.topk(min(k, candidates.shape[1]), largest=False)
+        indices = names.gather(1, chosen)
+    return best, indices

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from softorder import _check, _check_layers, estimators
+from softorder.distributions import KHot
+from softorder.sampling import Design, find
+
+Estimator = str | Callable[..., Tensor]  #: a name of so.estimators, or one of these with options
+
+
+class KHotGate(nn.Module):
+    """Lets k of n features through, and learns which: of inputs, channels, experts.
+
+    In training every item has its own random choice x ∈ {0,1}^n, drawn with the inclusion
+    probabilities π and multiplied with the features; an estimator carries the gradient to π. In
+    eval mode the choice is fixed: the k features with the largest logits.
+
+    With a k, π = `so.soft_topk(logits, k)` and every choice has k ones. With k=None the size is
+    learned, too: π = F(logits), the size is Σ π on average, and λ·gate.size() in the loss asks for
+    few features. F is the CDF of the density, the sigmoid if none is given.
+
+    Args:
+        features: n, for a gate with logits of its own, one choice for all items; or None for a gate
+            that gets logits with every call, from a router or an encoder.
+        k: how many are let through; None to learn it.
+        dim: the axis of the features.
+        estimator: "straight_through", "second_order", "relaxed", "simple", or a callable with their
+            signature, such as functools.partial(so.estimators.relaxed, temperature=0.5).
+        design: how choices are drawn, see `so.sampling.designs()`. A k that is learned or not whole
+            needs an exact one.
+        density: from logits to probabilities, as in `so.distributions.KHot`.
+        start: the size Σ π at the start, for k=None; n/2 if not given.
+
+    Paper: k-hot sampling, algorithms 1 to 3 and section 4.
+
+    >>> import torch, softorder as so
+    >>> _ = torch.manual_seed(0)
+    >>> gate = so.nn.KHotGate(5, k=2)
+    >>> (gate(torch.ones(3, 5)) != 0).sum(-1)
+    tensor([2, 2, 2])
+    >>> with torch.no_grad():
+    ...     _ = gate.logits.copy_(torch.tensor([0.0, 3.0, 1.0, 2.0, -1.0]))
+    >>> gate.eval()(torch.ones(5)), gate.selected()
+    (tensor([0., 1., 0., 1., 0.]), tensor([1, 3]))
+    """
+
+    logits: nn.Parameter | None
+
+    def __init__(
+        self,
+        features: int | None,
+        k: float | None = None,
+        *,
+        dim: int = -1,
+        estimator: Estimator = "straight_through",
+        design: str | type[Design] = "pivotal",
+        density: str | object | None = None,
+        start: float | None = None,
+    ) -> None:
+        super().__init__()
+        if features is not None:
+            _check.count("features", features, least=1)
+        if k is not None:
+            _check_layers.positive_k(k)
+        _check_layers.gate_start(start, features, k)
+        _check_layers.drawing_estimator(estimator)
+        self.features = features
+        self.k = k
+        self.dim = dim
+        self.estimator = estimator
+        self.design = find(design)
+        self.density = density
+        self.logits = None
+        if features is not None:
+            self.logits = nn.Parameter(torch.zeros(features))
+            law = self.law()
+            if k is None:
+                share = torch.tensor((features / 2 if start is None else start) / features)
+                nn.init.constant_(self.logits, law.relaxation.logits(share).item())
+
+    def law(self, logits: Tensor | None = None) -> KHot:
+        """The distribution of the choices."""
+        if logits is None:
+            logits = _check_layers.own_logits(self.logits)
+        return KHot(self.k, logits=logits, design=self.design, density=self.density)
+
+    def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
+        """Choices (*sample_shape, *logits.shape): random ones in training, else the best one."""
+        if self.training:
+            return self._draw(sample_shape, logits)
+        best = _best(self.law(logits))
+        return best.expand(*sample_shape, *best.shape)
+
+    @torch.compiler.disable  # how a draw goes depends on numbers: torch.compile goes around it
+    def _draw(self, sample_shape: Sequence[int], logits: Tensor | None) -> Tensor:
+        estimate = self.estimator
+        if isinstance(estimate, str):
+            estimate = estimators.find(estimate)
+        return estimate(self.law(logits), sample_shape=sample_shape)
+
+    def forward(self, x: Tensor, logits: Tensor | None = None) -> Tensor:
+        """x, with what is not chosen set to 0.
+
+        Args:
+            x: features along `dim`. Every entry of the first axis is an item with its own choice,
+                unless that axis is `dim`.
+            logits: for a gate without its own: (items, n), or (n,) for one choice for all.
+        """
+        features = x.movedim(self.dim, -1)
+        _check_layers.gated(features.shape[-1], self.features, logits)
+        items = features.shape[:1] if features.dim() > 1 else ()
+        if logits is not None and logits.dim() > 1:
+            items = torch.Size()
+        mask = self.mask(items, logits)
+        if features.dim() > 1:
+            mask = mask.view(mask.shape[0], *[1] * (features.dim() - 2), mask.shape[-1])
+        return (features * mask).movedim(-1, self.dim)
+
+    def size(self, logits: Tensor | None = None) -> Tensor:
+        """Σ π, how many are let through on average: times λ, the price of a learned size."""
+        return self.law(logits).probs.sum(-1)
+
+    def selected(self, logits: Tensor | None = None) -> Tensor:
+        """The indices that eval mode lets through, ascending; for one row of logits."""
+        best = _best(self.law(logits))
+        _check_layers.one_row(best)
+        return best.nonzero().squeeze(-1)
+
+    def extra_repr(self) -> str:
+        shown = [f"features={self.features}", f"k={self.k}", f"dim={self.dim}"]
+        shown += [f"estimator={self.estimator!r}", f"design={self.design.name!r}"]
+        return ", ".join(shown)
+
+
+@torch.no_grad()
+def _best(law: KHot) -> Tensor:
+    """The most probable features, as many as there are on average; of equal ones, the first."""
+    probs = law.relaxation.probs(law.logits)
+    sizes = probs.sum(-1, keepdim=True, dtype=torch.float64).round()
+    order = probs.argsort(dim=-1, descending=True, stable=True)
+    places = torch.empty_like(order)
+    counts = torch.arange(probs.shape[-1], device=probs.device).expand_as(order)
+    places.scatter_(-1, order, counts)
+    return (places < sizes).to(probs.dtype)

@@ -1,0 +1,152 @@
+"""A temperature for a stated softness."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from softorder import _axis, _check, _check_losses, hard
+from softorder.densities import Density
+from softorder.methods import ThresholdMethod
+from softorder.ops._method import method_of
+
+_REACH = 1e12  # the temperature lies within this factor of the range of the scores
+_HALVINGS = 60  # of the logarithm of that: to the last digit
+
+
+def calibrate_temperature(
+    scores: Tensor,
+    k: float | Tensor,
+    *,
+    softness: float = 0.1,
+    method: str | Density | object = "laplace",
+    dim: int = -1,
+    largest: bool = True,
+    mask: Tensor | None = None,
+    shared: bool = False,
+    differentiable: bool = False,
+) -> Tensor:
+    """The temperature at which a stated share of the decision stays undecided.
+
+    With h = `so.hard.topk(scores, k)`, p the soft top-k at τ and n scores, the softness is the mass
+    that others than the k largest hold, as a share of what they hold when nothing is decided:
+
+        softness(τ) = Σ_i h_i (h_i - p_i) / Σ_i h_i (h_i - k/n)
+
+    It rises with τ from 0 (hard) to 1 (every p is k/n), for every density and all scores: with
+    d = f(u)/Σf(u), its derivative is a covariance of h and u, which both rise with the scores. So
+    there is one τ for each softness in between. It moves with the scores: calibrate(a·x + c) is
+    a·calibrate(x). For a fixed k it shrinks as n grows, since ever more scores crowd below the
+    threshold: a temperature that was found for a few classes is too soft for many. For a fixed k/n
+    it stays.
+
+    Args:
+        scores: as in `so.soft_topk`.
+        k: as in `so.soft_topk`, without a gradient.
+        softness: a number between 0 and 1, both excluded.
+        method: a density, by name or your own.
+        dim: the axis along which the scores compete.
+        largest: False for the k smallest.
+        mask: as in `so.soft_topk`.
+        shared: True for one temperature at which the mean softness of all rows is as stated.
+        differentiable: True lets gradients flow to the scores (of first order); they scale the
+            temperature along with the scores.
+
+    Returns:
+        A float64 tensor with one temperature per row (the shape of scores without `dim`), or one
+        number if shared. Rows in which nothing is to be decided (equal scores, k = 0, k >= n) get
+        1, and do not count among shared ones.
+
+    >>> import torch, softorder as so
+    >>> scores = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0))
+    >>> few, many = scores[:, :10], scores
+    >>> [round(so.calibrate_temperature(x, 5, shared=True).item(), 2) for x in (few, many)]
+    [0.1, 0.05]
+    >>> tau = so.calibrate_temperature(many, 5, softness=0.3)
+    >>> p = so.soft_topk(many, 5, temperature=tau)
+    >>> round(1 - p[0].topk(5).values.sum().item() / 5, 2)  # what others than the top 5 have
+    0.3
+    """
+    _check.scores(scores, dim)
+    _check.k(k, scores, dim)
+    _check.mask(mask, scores)
+    _check_losses.between("softness", softness)
+    _check.flag("shared", shared)
+    _check.flag("differentiable", differentiable)
+    found = method_of("soft_topk", method)
+    _check_losses.threshold_method("method", method, isinstance(found, ThresholdMethod))
+    assert isinstance(found, ThresholdMethod)
+    decision = _Decision.of(_axis.rows(scores, dim, largest, mask).double(), k, found)
+    tau = decision.solve(softness, shared)
+    if differentiable:
+        tau = decision.with_gradient(tau, shared)
+    open_rows = decision.open.any() if shared else decision.open
+    tau = torch.where(open_rows, tau, 1.0)
+    spoiled = scores.new_zeros((), dtype=torch.bool) if shared else decision.spoiled
+    return torch.where(spoiled, math.nan, tau)
+
+
+@dataclass(frozen=True)
+class _Decision:
+    """Finite scores of which k are to be chosen; rows with nothing to decide are not open."""
+
+    x: Tensor
+    k: Tensor
+    method: ThresholdMethod
+    chosen: Tensor  # h
+    most: Tensor  # Σ h (h - k/n)
+    open: Tensor
+    spoiled: Tensor  # rows with NaN
+
+    @staticmethod
+    def of(x: Tensor, k: float | Tensor, method: ThresholdMethod) -> _Decision:
+        certain = x == math.inf
+        spoiled = x.isnan().any(-1)
+        count = _axis.per_row(k).detach().to(x.device) - certain.sum(-1)
+        x = torch.where(certain | spoiled.unsqueeze(-1), -math.inf, x)
+        present = (x > -math.inf).sum(-1)
+        count = torch.minimum(count.clamp(min=0), present).expand(x.shape[:-1])
+        chosen = hard.topk(x.detach(), count) if x.shape[-1] else x.detach()
+        most = (chosen * chosen).sum(-1) - count * count / present.clamp(min=1)
+        return _Decision(x, count, method, chosen, most, most > 1e-9 * count, spoiled)
+
+    def softness(self, temperature: Tensor, shared: bool) -> Tensor:
+        p = self.method.soft_topk(self.x, self.k, temperature)
+        miss = (self.chosen * (self.chosen - p)).sum(-1)
+        share = torch.where(self.open, miss, 0.0) / torch.where(self.open, self.most, 1.0)
+        return share.sum() / self.open.sum().clamp(min=1) if shared else share
+
+    def solve(self, softness: float, shared: bool) -> Tensor:
+        """By bisection of log τ: softness is monotone in it."""
+        with torch.no_grad():
+            low, high = self._bracket(shared)
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (low + high)
+                soft = self.softness(middle.exp(), shared) > softness
+                low, high = torch.where(soft, low, middle), torch.where(soft, middle, high)
+            return (0.5 * (low + high)).exp()
+
+    def _bracket(self, shared: bool) -> tuple[Tensor, Tensor]:
+        rows = self.x.shape[:-1]
+        if not self.x.numel():
+            return (torch.zeros(() if shared else rows, dtype=torch.float64),) * 2
+        finite = self.x.isfinite()
+        top = torch.where(finite, self.x, -math.inf).amax(-1)
+        bottom = torch.where(finite, self.x, math.inf).amin(-1)
+        scale = torch.where(self.open, top - bottom, 1.0).log()
+        low, high = scale - math.log(_REACH), scale + math.log(_REACH)
+        return (low.min(), high.max()) if shared else (low, high)
+
+    def with_gradient(self, tau: Tensor, shared: bool) -> Tensor:
+        """τ with the derivative of the implicit function: a Newton step of value 0."""
+        with torch.enable_grad():
+            start = tau.detach().requires_grad_()
+            still = replace(self, x=self.x.detach())
+            (slope,) = torch.autograd.grad(still.softness(start, shared).sum(), start)
+        found = self.softness(tau.detach(), shared)
+        rises = slope > 0
+        step = (found - found.detach()) / torch.where(rises, slope, 1.0)
+        return tau - torch.where(rises, step, 0.0)

@@ -1,0 +1,151 @@
+"""Laws of the form P(x) ∝ e^<u,x> <c,x> over the subsets of size k, and what can be told of them.
+
+With c = 1 this is conditional Poisson sampling; Sampford's and Pareto's designs have other c. With
+π, π_ij the marginals of the law without c, which `_subsets` gives, and C = <c, π>:
+
+    P(x) = P_1(x) <c,x>/C      P(x_i = 1) = Σ_j c_j π_ij / C
+    P(x_i = x_j = 1) = Re Σ_l g_l s_i s_j (<c,s> + c_i (1 - s_i) + c_j (1 - s_j)) / C     i ≠ j
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.distributions.utils import lazy_property
+from torch.nn.functional import logsigmoid
+
+from softorder import _check
+from softorder.sampling._base import Design
+from softorder.sampling._subsets import Subsets, tilt
+
+
+class ExponentialDesign(Design):
+    """A design with logits u and weights c; a subclass gives them."""
+
+    offers: ClassVar[tuple[str, ...]] = ("inclusion", "log_prob", "joint")
+
+    @abstractmethod
+    def _logits(self) -> Tensor:
+        """θ, up to a constant."""
+
+    def _weights(self) -> Tensor | None:
+        """c, or None for c = 1."""
+        return None
+
+    @lazy_property
+    def _u(self) -> Tensor:
+        return tilt(self._logits(), self.size.double())
+
+    @lazy_property
+    def _c(self) -> Tensor | None:
+        return self._weights()
+
+    @lazy_property
+    def _subsets(self) -> Subsets:
+        return Subsets(self._u, self.size, self._precision)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        chances = logsigmoid(torch.where(x > 0, self._u, -self._u)).sum(-1)
+        result = chances - self._log_mass()
+        if self._c is not None:
+            # no choice: x is certain, and <c,x> and C may both be 0
+            choice = self._mean_weight > 0
+            taken = torch.where(choice, torch.where(x > 0, self._c, 0.0).sum(-1), 1.0)
+            result = result + taken.log() - torch.where(choice, self._mean_weight, 1.0).log()
+        possible = x.sum(-1) == self.size
+        return torch.where(possible, result, -torch.inf).to(self.rows.dtype)
+
+    def inclusion(self) -> Tensor:
+        if self._c is None and self._learns:
+            return _Inclusion.apply(self._u, self.size, self._precision).to(self.rows.dtype)
+        result = self._subsets.inclusion.inside
+        if self._c is not None:
+            weighted = self._subsets.pair_sums(self._c).inside
+            result = _divide(weighted, self._mean_weight.unsqueeze(-1), result)
+        return result.to(self.rows.dtype)
+
+    def joint(self) -> Tensor:
+        s, g = self._subsets.shares(), self._subsets.weight
+        pairs = (s * g.unsqueeze(-2)) @ s.transpose(-1, -2)
+        if self._c is not None:
+            c = self._c.unsqueeze(-1).to(s.dtype)
+            weighted = g * self._subsets.through(self._c)
+            crossed = (s * weighted.unsqueeze(-2)) @ s.transpose(-1, -2)
+            own = (s * (c * (1 - s) * g.unsqueeze(-2))) @ s.transpose(-1, -2)
+            crossed = crossed + own + own.transpose(-1, -2)
+            pairs = _divide(crossed, self._mean_weight[..., None, None], pairs)
+        diagonal = torch.eye(s.shape[-2], dtype=torch.bool, device=s.device)
+        result = torch.where(diagonal, self.inclusion().unsqueeze(-1), pairs.real)
+        return result.to(self.rows.dtype)
+
+    @lazy_property
+    def _mean_weight(self) -> Tensor:
+        """C = <c, π>."""
+        assert self._c is not None
+        return (self._c * self._subsets.inclusion.inside).sum(-1)
+
+    def _log_mass(self) -> Tensor:
+        """log P(S = k)."""
+        if self._learns:
+            return _LogMass.apply(self._u, self.size, self._precision)
+        return self._subsets.log_mass
+
+    @property
+    def _precision(self) -> torch.dtype:
+        return torch.float64 if self.rows.dtype == torch.float64 else torch.float32
+
+    @property
+    def _learns(self) -> bool:
+        """Whether derivatives are wanted that autograd.Functions can give."""
+        return self._u.requires_grad and torch.is_grad_enabled() and _check.eager()
+
+
+def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
+    """weighted/total, or `plain` where c is 0 for all that can be drawn."""
+    return torch.where(total > 0, weighted / torch.where(total > 0, total, 1.0), plain)
+
+
+# ---- derivatives in closed form, instead of those through every product -------------------------
+
+
+def _keep(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Subsets:
+    ctx.precision, ctx.subsets = precision, Subsets(u, size, precision)
+    ctx.save_for_backward(u, size)
+    return ctx.subsets
+
+
+def _kept(ctx: Any) -> Subsets:
+    """The same subsets, with the graph of their formulas if a second derivative is wanted."""
+    if not torch.is_grad_enabled():
+        return ctx.subsets
+    u, size = ctx.saved_tensors
+    return Subsets(u, size, ctx.precision)
+
+
+class _LogMass(torch.autograd.Function):
+    """log P(S = k), whose derivative is π - p."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Tensor:
+        return _keep(ctx, u, size, precision).log_mass
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        subsets = _kept(ctx)
+        moved = subsets.inclusion.inside - subsets.p
+        return upstream.unsqueeze(-1) * moved, None, None
+
+
+class _Inclusion(torch.autograd.Function):
+    """π, whose derivative is Cov(x)."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Tensor:
+        return _keep(ctx, u, size, precision).inclusion.inside
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return _kept(ctx).covariance_times(upstream), None, None

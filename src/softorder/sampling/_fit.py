@@ -1,0 +1,121 @@
+"""The inverse map: logits u of a law with given inclusion probabilities.
+
+Newton's method on logit m(u) = logit π from u = logit π, which is right as V = Σ π(1-π) grows.
+Log-odds are nearly linear in u, so it does not overshoot. The derivative of m is the covariance
+matrix of a conditional Poisson design, never formed: products with it cost O(n), and conjugate
+gradients need a handful of them, since it is nearly diagonal. Other laws of `_exponential` are near
+enough for its inverse to serve them too.
+
+The root is found without derivatives. As many steps once more, with the inverse held constant, put
+them back: du/dπ = m'(u)^-1, exactly for conditional Poisson with its two steps to second order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder.sampling._subsets import Share, Subsets, tilt
+
+_TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
+_STEPS = 60
+_PRODUCTS = 50
+_TINY = torch.finfo(torch.float64).tiny
+
+Mean = Callable[[Tensor, Tensor, torch.dtype], tuple[Share, Subsets]]
+
+
+def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
+    """u with m(u) = probs and Σ σ(u) = k, in float64, ±inf for units that are certain.
+
+    `mean` gives m(u), and the conditional Poisson law with the same u.
+    """
+    precision = probs.dtype
+    probs, size = probs.double(), size.double()
+    with torch.no_grad():
+        # the nearest that sum to k exactly: where all are nearly certain, rounding would matter
+        u = wanted = tilt(torch.logit(probs), size)
+        free = wanted.isfinite()
+        last, steps = math.inf, 0
+        while steps < _STEPS:
+            now, subsets = mean(u, size, precision)
+            missing, error = _missing(now, subsets.inclusion, wanted, free)
+            if error <= _TOLERANCE[precision] or (error <= 1e-9 and error >= last / 2):
+                break  # as far as rounding lets it
+            u = tilt(u + Inverse(subsets, free)(missing), size)
+            steps, last = steps + 1, error
+    if not (probs.requires_grad and torch.is_grad_enabled()):
+        return u
+    inverse = Inverse(subsets, free)
+    for _ in range(max(2, steps)):
+        u = u + inverse(torch.where(free, probs - mean(u, size, precision)[0].inside, 0.0))
+        u = torch.where(free, u, u.detach())
+    return u
+
+
+def _missing(now: Share, near: Share, wanted: Tensor, free: Tensor) -> tuple[Tensor, float]:
+    """What is missing in log-odds, as a change of the probabilities of the law near by; the most.
+
+    Shifted by as much as it takes for the probabilities to keep their sum.
+    """
+    variance = torch.where(free, near.inside * near.outside, 0.0)
+    gap = torch.where(free, wanted - (now.inside.log() - now.outside.log()), 0.0)
+    total = variance.sum(-1, keepdim=True)
+    shift = torch.where(total > 0, (variance * gap).sum(-1, keepdim=True) / total, 0.0)
+    error = float(gap.abs().max()) if gap.numel() else 0.0
+    return variance * (gap - shift), error
+
+
+class Inverse:
+    """Solves Cov(x) w = v, for Σ v = 0; w has mean 0 if units count by their variances d.
+
+    For other v it is P C⁺ Pᵀ with P = 1 - 1 dᵀ/Σd, a symmetric matrix.
+    """
+
+    def __init__(self, subsets: Subsets, free: Tensor) -> None:
+        self.subsets, self.free = subsets, free
+        inside, outside = (v.detach() for v in subsets.inclusion)
+        variance = torch.where(free, inside * outside, 0.0)
+        self.scale = torch.where(variance > 0, variance.reciprocal(), 0.0)
+        self.share = variance / variance.sum(-1, keepdim=True).clamp(min=_TINY)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        return _Solve.apply(values, self)
+
+    def solve(self, values: Tensor) -> Tensor:
+        """Conjugate gradients, preconditioned by the variances, all rows at once."""
+        values = torch.where(self.free, values, 0.0)
+        residual = values - self.share * values.sum(-1, keepdim=True)
+        result, direction = torch.zeros_like(residual), torch.zeros_like(residual)
+        power = torch.ones_like(residual[..., :1])
+        first = None
+        for _ in range(_PRODUCTS):
+            eased = self.scale * residual
+            last, power = power, (residual * eased).sum(-1, keepdim=True)
+            first = power if first is None else first
+            going = power > 1e-27 * first
+            if not going.any():
+                break
+            direction = eased + torch.where(going, power / last, 0.0) * direction
+            pushed = torch.where(self.free, self.subsets.covariance_times(direction), 0.0)
+            bend = (direction * pushed).sum(-1, keepdim=True)
+            step = torch.where(going & (bend > 0), power / bend, 0.0)
+            result, residual = result + step * direction, residual - step * pushed
+        return torch.where(self.free, result - (self.share * result).sum(-1, keepdim=True), 0.0)
+
+
+class _Solve(torch.autograd.Function):
+    """A symmetric linear map is its own derivative, and its own transpose."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, inverse: Inverse) -> Tensor:
+        ctx.inverse = inverse
+        return inverse.solve(values)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        return _Solve.apply(upstream, ctx.inverse), None
