@@ -71,7 +71,8 @@ struct EuclideanRanks {
   template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
     return Level::of((z[j] - z.centre) * scale, double(z.m - j));
   }
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const double base = z[start];
     const double mean = sum(start, end, [&](std::size_t j) { return z[j] - base; }) / double(end - start);
     const double middle = middle_of(z.m, start, end) + shift;
@@ -91,7 +92,8 @@ struct EntropicRanks {
   template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
     return Level::of((z[j] - z.centre) * scale, std::log(double(z.m - j)));
   }
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const auto power = [&](std::size_t j) { return std::exp((z[j] - z[start]) * scale); };
     const double share = double(end - start) * middle_of(z.m, start, end) / sum(start, end, power);
     for (std::size_t j = start; j < end; ++j) out[z.source(j)] = T(share * power(j) + shift);
@@ -104,7 +106,8 @@ struct EntropicRanks {
   }
 };
 
-template <class Ranks, class T> void write_ranks(const Permutahedron& a, std::size_t i, Pool<typename Ranks::Level>& pool, Team team) {
+template <class Ranks, class T>
+void write_ranks(const Permutahedron& a, std::size_t i, Pool<typename Ranks::Level>& pool, Team team) {
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
@@ -148,14 +151,16 @@ template <class Ranks, class T> void write_rank_gradients(const Permutahedron& a
 struct EuclideanSort {
   using Level = Mean;
 
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
     const double base = z[start], sign = z.negative ? -1 : 1;
     const double mean = sum(start, end, [&](std::size_t j) { return z[j] - base; }) / double(end - start);
     const double middle = 0.5 * (double(start) + double(end - 1));
     for (std::size_t j = start; j < end; ++j) out[j] = T(sign * ((middle - double(j)) * scale + (base + mean)));
   }
   // out = weights of the scores: those of a block share its upstream evenly.
-  template <class T> static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
     const double mean = sum(start, end, [=](std::size_t j) { return double(upstream[j]); }) / double(end - start);
     for (std::size_t j = start; j < end; ++j) out[z.source(j)] = T(mean);
   }
@@ -170,26 +175,30 @@ struct EntropicSort {
   template <class T> static double total(const Descending<T>& z, std::size_t start, std::size_t end) {
     return sum(start, end, [&](std::size_t j) { return weight(z, start, j); });
   }
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
     const auto above = [&](std::size_t j) { return (double(start) - double(j)) * scale; };
     const double powers = sum(start, end, [&](std::size_t j) { return std::exp(above(j)); });
     const double level = z[start] + std::log(total(z, start, end) / powers), sign = z.negative ? -1 : 1;
     for (std::size_t j = start; j < end; ++j) out[j] = T(sign * (above(j) + level));
   }
-  template <class T> static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
     const double share = sum(start, end, [=](std::size_t j) { return double(upstream[j]); }) / total(z, start, end);
     for (std::size_t j = start; j < end; ++j) out[z.source(j)] = T(share * weight(z, start, j));
   }
 };
 
-template <class Sort, class T> void write_sorted(const Permutahedron& a, std::size_t i, Pool<typename Sort::Level>& pool, Team team) {
+template <class Sort, class T>
+void write_sorted(const Permutahedron& a, std::size_t i, Pool<typename Sort::Level>& pool, Team team) {
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
   const Descending<T> z(row, !a.descending);
   const double scale = row.scale;
   T* const finite = out + (a.descending ? row.certain() : 0);
-  pool.run(z.m, [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z.centre); }, row.starts, team);
+  const auto level = [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z.centre); };
+  pool.run(z.m, level, row.starts, team);
   row.each_block([&](std::size_t start, std::size_t end) {
     if (end - start == 1) finite[start] = T(z.negative ? -z[start] : z[start]);
     else Sort::write(z, scale, start, end, finite);
