@@ -10,7 +10,7 @@ from softorder.kernels import native
 from softorder.methods import NetworkMethod
 
 assert native.level() == "{level}"
-torch.set_num_threads({threads})
+torch.set_num_threads(2)
 generator = torch.Generator().manual_seed(0)
 
 
@@ -24,7 +24,7 @@ def calls(x):
 
 
 for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
-    x = torch.randn(37, 1100, generator=generator).to(dtype).requires_grad_()
+    x = torch.randn(19, 1100, generator=generator).to(dtype).requires_grad_()
     results = []
     for kind in ("native", "torch"):
         with native.use(kind):
@@ -37,10 +37,9 @@ for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
 """
 
 
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
-def test_every_level(level, threads):
+def test_every_level(level):
     known = run("from softorder.kernels import native; print(native.level())", SOFTORDER_SIMD=level)
     if known.strip() != level:
         pytest.skip(f"this machine has no {level}")
-    run(_SCRIPT.format(level=level, threads=threads), SOFTORDER_SIMD=level)
+    run(_SCRIPT.format(level=level), SOFTORDER_SIMD=level)
