@@ -10,13 +10,14 @@ from pathlib import Path
 from benchmarks import families_figures, machine, memory, timing
 from benchmarks.cases import PATTERNS, Case, OrderingCase, PatternCase, Shape
 from benchmarks.providers import Provider, torch_softmax_rows, torch_sort
-from benchmarks.providers.softorder_families import network, projected, rows
+from benchmarks.providers.softorder_families import building, network, projected, rows
 from benchmarks.report import Report, Subject
 from benchmarks.topk import FOLDER, SCRATCH
+from softorder import networks
 from softorder.cli._progress import Progress
 from softorder.kernels import native
 
-SECTIONS = ("networks", "peers", "rows", "projections", "patterns", "memory")
+SECTIONS = ("networks", "building", "peers", "rows", "projections", "patterns", "memory")
 K = 5
 NETWORKS = (Shape(128, 1_024), Shape(128, 10_450))
 PEERS = Shape(128, 1_024)  # what difftopk's sparse networks can hold
@@ -63,6 +64,7 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     small = Shape(1, 100_000) if quick else LONG
     sections = {
         "networks": lambda: _networks(quick, seconds),
+        "building": lambda: _building(quick, seconds),
         "peers": lambda: _peers(quick, seconds),
         "rows": lambda: _rows(seconds),
         "projections": lambda: _projections(small, seconds),
@@ -77,6 +79,12 @@ def _networks(quick: bool, seconds: float) -> Iterator[Job]:
     """A splitter network against a bitonic one."""
     for shape in NETWORKS[: 1 if quick else None]:
         yield _timed("networks", Case(shape, K, 0.1), _OURS, seconds)
+
+
+def _building(quick: bool, seconds: float) -> Iterator[Job]:
+    case = Case(Shape(1, 4_096 if quick else 65_536), 8, 0.1)
+    providers = [building(kind) for kind in networks.SELECTION_KINDS]
+    yield _timed("building", case, providers, seconds, backward=False)
 
 
 def _peers(quick: bool, seconds: float) -> Iterator[Job]:

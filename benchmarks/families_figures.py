@@ -22,6 +22,7 @@ def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
     return [
         *_against_peers(records),
         *_splitter_against_bitonic(records),
+        *_building(records),
         *_rows(records),
         *_projections(records),
         *_patterns(records),
@@ -48,6 +49,14 @@ def _splitter_against_bitonic(records: list[Record]) -> Iterator[Figure]:
     title = "Splitter network, k = 5, forward + backward, × a bitonic one"
     for record, ratio in ratios(_of(records, "networks"), "splitter", "bitonic"):
         yield Figure(title, str(record.case.shape), "splitter", ratio, limit=1.0)
+
+
+def _building(records: list[Record]) -> Iterator[Figure]:
+    title = "Building a network, seconds"
+    for record in _of(records, "building"):
+        row = f"n = {record.case.shape.n:,}, k = {record.case.k}"
+        kind = record.provider.key.removeprefix("build-")
+        yield Figure(title, row, kind, record.timing.minimum, limit=5.0)
 
 
 def _rows(records: list[Record]) -> Iterator[Figure]:

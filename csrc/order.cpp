@@ -71,7 +71,8 @@ template <class T, class Finish> int run(const SoftOrder& a, Finish finish) {
     Scratch<Word> words(a.scores ? 2 * a.n : 0);
     for (std::size_t row = begin; row < end; ++row) {
       if (a.scores) {
-        sort_row<T>(row_of<T>(a.scores, a, row), a.n, row_of<T>(a.values, a, row), a.order + row * a.n, words.get(), team);
+        T* values = row_of<T>(a.values, a, row);
+        sort_row<T>(row_of<T>(a.scores, a, row), a.n, values, a.order + row * a.n, words.get(), team);
       }
       finish(a, row, team);
     }

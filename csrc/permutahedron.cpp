@@ -71,7 +71,8 @@ struct EuclideanRanks {
   template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
     return Level::of((z[j] - z.centre) * scale, double(z.m - j));
   }
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const double base = z[start];
     const double mean = sum(start, end, [&](std::size_t j) { return z[j] - base; }) / double(end - start);
     const double middle = middle_of(z.m, start, end) + shift;
@@ -91,7 +92,8 @@ struct EntropicRanks {
   template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
     return Level::of((z[j] - z.centre) * scale, std::log(double(z.m - j)));
   }
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const auto power = [&](std::size_t j) { return std::exp((z[j] - z[start]) * scale); };
     const double share = double(end - start) * middle_of(z.m, start, end) / sum(start, end, power);
     for (std::size_t j = start; j < end; ++j) out[z.source(j)] = T(share * power(j) + shift);
@@ -104,7 +106,8 @@ struct EntropicRanks {
   }
 };
 
-template <class Ranks, class T> void write_ranks(const Permutahedron& a, std::size_t i, Pool<typename Ranks::Level>& pool, Team team) {
+template <class Ranks, class T>
+void write_ranks(const Permutahedron& a, std::size_t i, Pool<typename Ranks::Level>& pool, Team team) {
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
@@ -148,14 +151,16 @@ template <class Ranks, class T> void write_rank_gradients(const Permutahedron& a
 struct EuclideanSort {
   using Level = Mean;
 
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
     const double base = z[start], sign = z.negative ? -1 : 1;
     const double mean = sum(start, end, [&](std::size_t j) { return z[j] - base; }) / double(end - start);
     const double middle = 0.5 * (double(start) + double(end - 1));
     for (std::size_t j = start; j < end; ++j) out[j] = T(sign * ((middle - double(j)) * scale + (base + mean)));
   }
   // out = weights of the scores: those of a block share its upstream evenly.
-  template <class T> static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
     const double mean = sum(start, end, [=](std::size_t j) { return double(upstream[j]); }) / double(end - start);
     for (std::size_t j = start; j < end; ++j) out[z.source(j)] = T(mean);
   }
@@ -170,26 +175,30 @@ struct EntropicSort {
   template <class T> static double total(const Descending<T>& z, std::size_t start, std::size_t end) {
     return sum(start, end, [&](std::size_t j) { return weight(z, start, j); });
   }
-  template <class T> static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
     const auto above = [&](std::size_t j) { return (double(start) - double(j)) * scale; };
     const double powers = sum(start, end, [&](std::size_t j) { return std::exp(above(j)); });
     const double level = z[start] + std::log(total(z, start, end) / powers), sign = z.negative ? -1 : 1;
     for (std::size_t j = start; j < end; ++j) out[j] = T(sign * (above(j) + level));
   }
-  template <class T> static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
+  template <class T>
+  static void pull(const Descending<T>& z, const T* upstream, std::size_t start, std::size_t end, T* out) {
     const double share = sum(start, end, [=](std::size_t j) { return double(upstream[j]); }) / total(z, start, end);
     for (std::size_t j = start; j < end; ++j) out[z.source(j)] = T(share * weight(z, start, j));
   }
 };
 
-template <class Sort, class T> void write_sorted(const Permutahedron& a, std::size_t i, Pool<typename Sort::Level>& pool, Team team) {
+template <class Sort, class T>
+void write_sorted(const Permutahedron& a, std::size_t i, Pool<typename Sort::Level>& pool, Team team) {
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
   const Descending<T> z(row, !a.descending);
   const double scale = row.scale;
   T* const finite = out + (a.descending ? row.certain() : 0);
-  pool.run(z.m, [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z.centre); }, row.starts, team);
+  const auto level = [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z.centre); };
+  pool.run(z.m, level, row.starts, team);
   row.each_block([&](std::size_t start, std::size_t end) {
     if (end - start == 1) finite[start] = T(z.negative ? -z[start] : z[start]);
     else Sort::write(z, scale, start, end, finite);
@@ -217,7 +226,7 @@ template <class T> void sort_row(const Permutahedron& a, std::size_t i, Word* wo
   sort_row<T>(row_of<T>(a.scores, a, i), a.n, row_of<T>(a.values, a, i), a.order + i * a.n, words, team);
 }
 
-template <class Level, class T, class Write> int forward(const Permutahedron& a, Write write) {
+template <class Level, class T, class Write> void forward(const Permutahedron& a, Write write) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     Scratch<Word> words(2 * a.n);
     Pool<Level> pool(a.n);
@@ -226,56 +235,45 @@ template <class Level, class T, class Write> int forward(const Permutahedron& a,
       write(a, row, pool, team);
     }
   });
-  return 0;
 }
 
-template <class Write> int backward(const Permutahedron& a, Write write) {
+template <class Write> void backward(const Permutahedron& a, Write write) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     for (std::size_t row = begin; row < end; ++row) write(a, row, team);
   });
+}
+
+// Calls run<regularization, scalar>().
+template <class Euclidean, class Entropic, class Run> int choose(const Permutahedron& a, Run run) {
+  const NoDenormals guard;
+  if (a.entropic) {
+    a.wide ? run.template operator()<Entropic, double>() : run.template operator()<Entropic, float>();
+  } else {
+    a.wide ? run.template operator()<Euclidean, double>() : run.template operator()<Euclidean, float>();
+  }
   return 0;
 }
 
 }  // namespace
 
 int projected_rank_forward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? forward<LogRatio, double>(a, write_ranks<EntropicRanks, double>)
-                  : forward<LogRatio, float>(a, write_ranks<EntropicRanks, float>);
-  }
-  return a.wide ? forward<Mean, double>(a, write_ranks<EuclideanRanks, double>)
-                : forward<Mean, float>(a, write_ranks<EuclideanRanks, float>);
+  return choose<EuclideanRanks, EntropicRanks>(
+      a, [&]<class Ranks, class T>() { forward<typename Ranks::Level, T>(a, write_ranks<Ranks, T>); });
 }
 
 int projected_rank_backward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? backward(a, write_rank_gradients<EntropicRanks, double>)
-                  : backward(a, write_rank_gradients<EntropicRanks, float>);
-  }
-  return a.wide ? backward(a, write_rank_gradients<EuclideanRanks, double>)
-                : backward(a, write_rank_gradients<EuclideanRanks, float>);
+  return choose<EuclideanRanks, EntropicRanks>(
+      a, [&]<class Ranks, class T>() { backward(a, write_rank_gradients<Ranks, T>); });
 }
 
 int projected_sort_forward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? forward<LogRatio, double>(a, write_sorted<EntropicSort, double>)
-                  : forward<LogRatio, float>(a, write_sorted<EntropicSort, float>);
-  }
-  return a.wide ? forward<Mean, double>(a, write_sorted<EuclideanSort, double>)
-                : forward<Mean, float>(a, write_sorted<EuclideanSort, float>);
+  return choose<EuclideanSort, EntropicSort>(
+      a, [&]<class Sort, class T>() { forward<typename Sort::Level, T>(a, write_sorted<Sort, T>); });
 }
 
 int projected_sort_backward(const Permutahedron& a) {
-  const NoDenormals guard;
-  if (a.entropic) {
-    return a.wide ? backward(a, write_sort_gradients<EntropicSort, double>)
-                  : backward(a, write_sort_gradients<EntropicSort, float>);
-  }
-  return a.wide ? backward(a, write_sort_gradients<EuclideanSort, double>)
-                : backward(a, write_sort_gradients<EuclideanSort, float>);
+  return choose<EuclideanSort, EntropicSort>(
+      a, [&]<class Sort, class T>() { backward(a, write_sort_gradients<Sort, T>); });
 }
 
 }  // namespace softorder::SOFTORDER_LEVEL

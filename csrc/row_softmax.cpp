@@ -24,7 +24,8 @@ namespace {
 // One row of scores, on its way forward or back.
 template <class T> class Row {
  public:
-  explicit Row(const RowSoftmax& a) : a_(a), x_(a.n), gradient_(a.n), largest_(a.upstream ? 0 : a.n), e_(a.n), u_(a.n), z_(a.n) {}
+  explicit Row(const RowSoftmax& a)
+      : a_(a), x_(a.n), gradient_(a.n), largest_(a.upstream ? 0 : a.n), e_(a.n), u_(a.n), z_(a.n) {}
 
   void run(std::size_t row, Team team) {
     row_ = row;

@@ -6,6 +6,7 @@ import softorder as so
 from benchmarks.cases import Case, Problem
 from benchmarks.providers._provider import Operator, Provider
 from softorder.methods import NetworkMethod
+from softorder.networks import build as build_module
 
 _PROJECTED = {"rank": so.soft_rank, "sort": so.soft_sort}
 
@@ -30,3 +31,13 @@ def projected(operator: str, method: str = "permutahedron") -> Provider:
         return lambda scores: function(scores, method=method, temperature=case.temperature)
 
     return Provider(f"projected-{operator}", f"softorder {operator}, {method}", bind)
+
+
+def building(kind: str) -> Provider:
+    """Building a selection network, which is cached afterwards."""
+
+    def bind(case: Case) -> Operator:
+        build = build_module._selection_network.__wrapped__
+        return lambda _: build(case.shape.n, case.k, kind)
+
+    return Provider(f"build-{kind}", f"building a {kind} network", bind)

@@ -40,51 +40,36 @@ def serves(scores: Tensor) -> bool:
     return scores.device.type == "cpu" and scores.shape[-1] <= _MOST and native.enabled()
 
 
-def rank(scores: Tensor, temperature: Tensor, descending: bool, *, entropic: bool) -> Projected:
-    """The projection of scores/τ onto the hull of the orders of 1, ..., n."""
-    found = _empty(scores, keep_result=entropic)
-    _call("projected_rank_forward", found, temperature, descending, entropic, scores=scores)
-    return found
+def project(
+    scores: Tensor, temperature: Tensor, descending: bool, *, operator: str, entropic: bool
+) -> Projected:
+    """rank: the projection of scores/τ onto the hull of the orders of 1, ..., n.
 
-
-def rank_vjp(
-    upstream: Tensor, saved: Projected, temperature: Tensor, descending: bool, *, entropic: bool
-) -> Tensor:
-    """The gradient of the scores."""
-    return _vjp("projected_rank_backward", upstream, saved, temperature, descending, entropic)
-
-
-def sort(scores: Tensor, temperature: Tensor, descending: bool, *, entropic: bool) -> Projected:
-    """The projection of (n, ..., 1)/τ onto the hull of the orders of the scores; or its mirror."""
-    found = _empty(scores, keep_result=False)
-    _call("projected_sort_forward", found, temperature, descending, entropic, scores=scores)
-    return found
-
-
-def sort_vjp(
-    upstream: Tensor, saved: Projected, temperature: Tensor, descending: bool, *, entropic: bool
-) -> Tensor:
-    """The gradient of the scores."""
-    return _vjp("projected_sort_backward", upstream, saved, temperature, descending, entropic)
-
-
-def _empty(scores: Tensor, keep_result: bool) -> Projected:
+    sort: that of (n, ..., 1)/τ onto the hull of the orders of the scores, or its mirror.
+    """
     dense = torch.contiguous_format
     result, values = (torch.empty_like(scores, memory_format=dense) for _ in range(2))
     order, starts = (torch.empty_like(values, dtype=torch.int32) for _ in range(2))
-    return Projected(result, values, order, starts, result if keep_result else result.new_empty(0))
+    ranks = result if operator == "rank" and entropic else result.new_empty(0)
+    found = Projected(result, values, order, starts, ranks)
+    name = f"projected_{operator}_forward"
+    _call(name, found, temperature, descending, entropic, scores=scores.contiguous())
+    return found
 
 
-def _vjp(
-    name: str,
+def project_vjp(
     upstream: Tensor,
     saved: Projected,
     temperature: Tensor,
     descending: bool,
+    *,
+    operator: str,
     entropic: bool,
 ) -> Tensor:
+    """The gradient of the scores."""
     found = saved._replace(result=torch.empty_like(saved.values))
-    _call(name, found, temperature, descending, entropic, upstream=upstream)
+    name = f"projected_{operator}_backward"
+    _call(name, found, temperature, descending, entropic, upstream=upstream.contiguous())
     return found.result
 
 
@@ -98,7 +83,6 @@ def _call(
     scores: Tensor | None = None,
     upstream: Tensor | None = None,
 ) -> None:
-    scores, upstream = (None if v is None else v.contiguous() for v in (scores, upstream))
     rows, n = found.values.shape[:-1], found.values.shape[-1]
     temperature, stride = native.dense(temperature, rows)
     native.call(

@@ -24,6 +24,15 @@ _NETWORK = struct.Struct("@8P5N5i0P")  # struct Network of csrc/network.hpp, fie
 COMPARATORS = ("logistic", "cauchy", "reciprocal", "optimal")  # in the order of enum Comparator
 
 
+class Circuit(NamedTuple):
+    """A network, how its comparators swap, and what is wanted of it."""
+
+    network: Network
+    comparator: str
+    matrix: bool  # the matrix (..., k, n) that maps scores to the outputs, or their values (..., k)
+    live: Tensor | None = None  # per row: scores from here on take no part
+
+
 class Found(NamedTuple):
     """Sorted values or rows of a permutation, and what the backward pass needs."""
 
@@ -36,65 +45,43 @@ def serves(scores: Tensor) -> bool:
     return scores.device.type == "cpu" and native.enabled()
 
 
-def run(
-    scores: Tensor,
-    temperature: Tensor,
-    descending: bool,
-    *,
-    network: Network,
-    comparator: str,
-    matrix: bool,
-    count: Tensor | None = None,
-) -> Found:
-    """The values at the outputs (..., k), or the matrix (..., k, n) that maps scores to them.
-
-    Scores from `count` on, one number per row, take no part.
-    """
-    scores = scores.contiguous()
-    shape = (network.k, network.n) if matrix else (network.k,)
+def run(scores: Tensor, temperature: Tensor, descending: bool, *, circuit: Circuit) -> Found:
+    """What comes out of the network."""
+    scores, network = scores.contiguous(), circuit.network
+    shape = (network.k, network.n) if circuit.matrix else (network.k,)
     out = scores.new_empty(*scores.shape[:-1], *shape)
-    _call(scores, None, out, temperature, descending, network, comparator, matrix, count)
+    _call(circuit, scores, None, out, temperature, descending)
     return Found(out, scores)
 
 
 def vjp(
-    upstream: Tensor,
-    saved: Found,
-    temperature: Tensor,
-    descending: bool,
-    *,
-    network: Network,
-    comparator: str,
-    matrix: bool,
-    count: Tensor | None = None,
+    upstream: Tensor, saved: Found, temperature: Tensor, descending: bool, *, circuit: Circuit
 ) -> Tensor:
     """The gradient of the scores."""
-    out, upstream = torch.empty_like(saved.scores), upstream.contiguous()
-    _call(saved.scores, upstream, out, temperature, descending, network, comparator, matrix, count)
+    out = torch.empty_like(saved.scores)
+    _call(circuit, saved.scores, upstream.contiguous(), out, temperature, descending)
     return out
 
 
 def _call(
+    circuit: Circuit,
     scores: Tensor,
     upstream: Tensor | None,
     out: Tensor,
     temperature: Tensor,
     descending: bool,
-    network: Network,
-    comparator: str,
-    matrix: bool,
-    count: Tensor | None,
 ) -> None:
+    network, comparator, matrix, live = circuit
     rows = scores.shape[:-1]
     temperature, stride = native.dense(temperature, rows)
-    live = None if count is None else count.expand(rows).to(torch.int32).contiguous()
+    count = None if live is None else live.expand(rows).to(torch.int32).contiguous()
     low, high, outputs = _wires(network)
     native.call(
         "network",
         _NETWORK.pack(
             scores.data_ptr(),
             temperature.data_ptr(),
-            0 if live is None else live.data_ptr(),
+            0 if count is None else count.data_ptr(),
             low.ctypes.data,
             high.ctypes.data,
             outputs.ctypes.data,

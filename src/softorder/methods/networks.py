@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -177,14 +176,11 @@ class NetworkMethod(FiniteMethod):
         plain = partial(path, count=count, temperature=temperature, descending=descending, k=k)
         if not (fused.usable(temperature) and network_fused.serves(x)):
             return plain(x)
-        options: dict[str, Any] = {
-            "network": network(x.shape[-1], k, self.kind),
-            "comparator": self.comparator,
-            "matrix": matrix,
-            "count": count,
-        }
+        circuit = network_fused.Circuit(
+            network(x.shape[-1], k, self.kind), self.comparator, matrix, count
+        )
         operator = fused.Operator(
-            partial(network_fused.run, **options), partial(network_fused.vjp, **options)
+            partial(network_fused.run, circuit=circuit), partial(network_fused.vjp, circuit=circuit)
         )
         return fused.run(operator, x, temperature, descending, plain)
 

@@ -67,14 +67,15 @@ class PermutahedronMethod(FiniteMethod):
         _check.choice("regularization", regularization, REGULARIZATIONS)
         self.regularization = regularization
         self.name = "permutahedron" if regularization == "l2" else f"permutahedron_{regularization}"
-        self._fused_rank = self._fused(isotonic_fused.rank, isotonic_fused.rank_vjp)
-        self._fused_sort = self._fused(isotonic_fused.sort, isotonic_fused.sort_vjp)
+        self._fused_rank, self._fused_sort = map(self._fused, ("rank", "sort"))
         self.smoothness = "piecewise linear" if regularization == "l2" else "once, by pieces smooth"
 
-    def _fused(self, *kernels: Callable) -> fused.Operator:
+    def _fused(self, operator: str) -> fused.Operator:
         entropic = self.regularization == "kl"
-        forward, vjp = (partial(kernel, entropic=entropic) for kernel in kernels)
-        return fused.Operator(forward, vjp)
+        return fused.Operator(
+            partial(isotonic_fused.project, operator=operator, entropic=entropic),
+            partial(isotonic_fused.project_vjp, operator=operator, entropic=entropic),
+        )
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(super().soft_rank, temperature=temperature, descending=descending)
