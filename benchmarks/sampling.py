@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import machine, timing
+from benchmarks import timing
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
+from benchmarks.jobs import Job, work
 from benchmarks.memory import Memory
 from benchmarks.providers import Provider, khot_recursion, softmax, softorder_khot, topk
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
-from benchmarks.topk import FOLDER, SCRATCH
-from softorder.cli._progress import Progress
 
 SECTIONS = ("draw", "score", "growth", "recursion")
 DESIGNS = ("pareto", "systematic", "pivotal", "conditional_poisson", "sampford")
 DRAW, SCORE = Shape(256, 1_000), Shape(64, 1_000)
 SWEEP = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 DOUBLINGS = (1_000, 2_000, 4_000, 8_000)
+_PLOTTED = ("pareto", "conditional_poisson")
 _RECURSION = 300  # units, beyond which it takes minutes
 
 _DRAW = "A draw and its straight-through gradient, × hard torch.topk"
 _SCORE = "Conditional Poisson log_prob, forward + backward, × torch.softmax"
 _GROWTH = "Conditional Poisson log_prob, forward + backward, time at 2n over time at n"
-
-Job = tuple[str, Callable[[Report], None]]
 
 
 def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
@@ -80,18 +78,8 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers and a plot."""
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(quick, only, seconds or (0.2 if quick else 2.0)))
-    with Progress(len(todo)) as progress:
-        for label, job in todo:
-            job(report)
-            progress.step(label)
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    jobs = list(_jobs(quick, only, seconds or (0.2 if quick else 2.0)))
+    return work(Report(SUBJECT), jobs, not (quick or only or seconds), output)
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
@@ -108,7 +96,8 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     if "recursion" in chosen:
         for n in SWEEP[: 3 if quick else None]:
             theirs = [khot_recursion.provider] if n <= _RECURSION else []
-            yield _timed("peers", _case(Shape(1, n)), [topk], [*draws, *theirs], seconds)
+            ours = [draw for draw in draws if draw.density in _PLOTTED]
+            yield _timed("peers", _case(Shape(1, n)), [topk], [*ours, *theirs], seconds)
 
 
 def _case(shape: Shape) -> Case:

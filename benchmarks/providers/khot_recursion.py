@@ -14,14 +14,15 @@ from benchmarks.providers._provider import Operator, Provider
 
 
 def _tables(theta: Tensor, k: int) -> list[Tensor]:
-    # not -inf: the derivative of logaddexp would be NaN
+    # not -inf: derivatives would be NaN
     start = torch.full((*theta.shape[:-1], k + 1), -1e6, dtype=theta.dtype)
     start[..., 0] = 0.0
     tables = [start]
     for unit in theta.unbind(-1):
         last = tables[-1]
         taken = last[..., :-1] + unit.unsqueeze(-1)
-        tables.append(torch.cat([last[..., :1], torch.logaddexp(last[..., 1:], taken)], -1))
+        either = torch.stack([last[..., 1:], taken]).logsumexp(0)
+        tables.append(torch.cat([last[..., :1], either], -1))
     return tables
 
 

@@ -49,7 +49,7 @@ def descend(
 
 def main() -> None:
     small = _output.quick(__doc__)
-    problems, draws, steps = (4, 32, 60) if small else (128, 256, 400)
+    problems, draws, steps = (4, 32, 60) if small else (128, 256, 250)
     curves = {name: descend(estimators.find(name), problems, draws, steps) for name in ESTIMATORS}
     table = Table(["estimator", "first loss", "last loss", "part of the way to the optimum"])
     for name, losses in curves.items():

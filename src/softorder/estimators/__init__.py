@@ -5,13 +5,16 @@
 `law` is a `so.distributions.KHot`. Without a loss the result is draws of shape (*sample_shape,
 *batch_shape, n) that carry the gradient into whatever is computed from them; with a loss, loss(x),
 one number for each draw and row, whose gradient is the estimate. Only score_function must have one.
+
+Every file has the name of its estimator behind an underscore: a module of the same name would hide
+the function from whoever imports the module.
 """
 
 from softorder.estimators._base import find
-from softorder.estimators.relaxed import relaxed
-from softorder.estimators.score_function import score_function
-from softorder.estimators.second_order import second_order
-from softorder.estimators.simple import simple
-from softorder.estimators.straight_through import straight_through
+from softorder.estimators._relaxed import relaxed
+from softorder.estimators._score_function import score_function
+from softorder.estimators._second_order import second_order
+from softorder.estimators._simple import simple
+from softorder.estimators._straight_through import straight_through
 
 __all__ = ["find", "relaxed", "score_function", "second_order", "simple", "straight_through"]

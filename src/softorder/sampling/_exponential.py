@@ -112,9 +112,11 @@ def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
 
 
 def _keep(ctx: Any, u: Tensor, size: Tensor, precision: torch.dtype) -> Subsets:
-    ctx.precision, ctx.subsets = precision, Subsets(u, size, precision)
+    subsets = Subsets(u, size, precision)
+    ctx.precision = precision
+    ctx.subsets = subsets.single() if precision == torch.float32 else subsets
     ctx.save_for_backward(u, size)
-    return ctx.subsets
+    return subsets
 
 
 def _kept(ctx: Any) -> Subsets:
@@ -136,7 +138,7 @@ class _LogMass(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         subsets = _kept(ctx)
         moved = subsets.inclusion.inside - subsets.p
-        return upstream.unsqueeze(-1) * moved, None, None
+        return (upstream.unsqueeze(-1) * moved).to(upstream.dtype), None, None
 
 
 class _Inclusion(torch.autograd.Function):
@@ -148,4 +150,6 @@ class _Inclusion(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return _kept(ctx).covariance_times(upstream), None, None
+        subsets = _kept(ctx)
+        moved = subsets.covariance_times(upstream.to(subsets.p.dtype))
+        return moved.to(upstream.dtype), None, None

@@ -33,7 +33,7 @@ from torch.distributions.utils import lazy_property  # keeps gradients, also und
 
 from softorder.densities import BUILT_IN
 from softorder.kernels import threshold
-from softorder.kernels.threshold_torch import exact_distance
+from softorder.kernels.threshold_torch import distance
 
 _BLOCK = 8  # units whose law is multiplied out before it is evaluated on the circle
 #: What is below e^-digits is left out: 1e-16, or 1e-11 for logits in float32.
@@ -51,11 +51,12 @@ def tilt(logits: Tensor, size: Tensor) -> Tensor:
     """u = θ - c with Σ σ(u) = k, in float64; c is a constant to autograd."""
     logits = logits.double()
     constant, one = logits.detach(), torch.ones((), dtype=torch.float64)
-    centre, rest = threshold.solve(constant, size, one, BUILT_IN["logistic"]).b.unsqueeze(-1)
-    u = exact_distance(constant, centre, rest, 1.0)
+    u = distance(constant, threshold.solve(constant, size, one, BUILT_IN["logistic"]).b, one)
     if not logits.requires_grad:
         return u
-    return torch.where(constant.isfinite() & u.isfinite(), u + (logits - constant), u)
+    moving = u + (logits - constant)
+    free = moving.isfinite()
+    return moving if bool(free.all()) else torch.where(free, moving, u)
 
 
 class Subsets:
@@ -74,12 +75,21 @@ class Subsets:
         self.weight = terms / mass
         self.log_mass = mass.squeeze(-1).log()
 
+    def single(self) -> Subsets:
+        """The same in float32, for derivatives of float32 logits."""
+        made = object.__new__(Subsets)
+        for name in ("p", "q", "angle", "log_mass"):
+            setattr(made, name, getattr(self, name).float())
+        for name in ("z", "weight"):
+            setattr(made, name, getattr(self, name).to(torch.complex64))
+        return made
+
     @lazy_property
     def _nearness(self) -> Tensor:
-        """R = 1/|1 - p + p z|² = 1/(1 - 4 p q sin²(t/2)), (..., n, points): s = p (q z + p) R."""
-        chord = 4 * torch.sin(self.angle / 2).square()
-        variance = (self.p * self.q).unsqueeze(-1)
-        return torch.reciprocal(1 - variance * chord.unsqueeze(-2))
+        """R = 1/|1 - p + p z|² = 1/(1 - 4 p q sin²(t/2)), (..., points, n): s = p (q z + p) R."""
+        chord = -4 * torch.sin(self.angle / 2).square()
+        variance = (self.p * self.q).unsqueeze(-2)
+        return torch.addcmul(variance.new_ones(()), variance, chord.unsqueeze(-1)).reciprocal()
 
     @lazy_property
     def inclusion(self) -> Share:
@@ -105,30 +115,31 @@ class Subsets:
     def shares(self) -> Tensor:
         """s_il = σ(u_i + i t_l), (..., n, points), complex."""
         p, q = self.p.unsqueeze(-1), self.q.unsqueeze(-1)
-        return (p * self._nearness) * (q * self.z.unsqueeze(-2) + p)
+        return (p * self._nearness.transpose(-1, -2)) * (q * self.z.unsqueeze(-2) + p)
 
     def through(self, values: Tensor) -> Tensor:
         """Σ_j v_j s_jl of every point."""
         p, q = self.p * values, self.q
-        both = torch.stack([p * q, p * self.p], -2) @ self._nearness
-        return both[..., 0, :] * self.z + both[..., 1, :]
+        turning, still = (self._nearness @ torch.stack([p * q, p * self.p], -1)).unbind(-1)
+        return turning * self.z + still
 
     def _means(self, weight: Tensor) -> Share:
         """Re Σ_l w_l s_il and Re Σ_l w_l (1 - s_il), where 1 - s = q (q + p z*) R."""
-        ahead, here, behind = (self._nearness @ self._around(weight)).unbind(-1)
+        ahead, here, behind = (self._around(weight) @ self._nearness).unbind(-2)
         p, q = self.p, self.q
         return Share(p * (q * ahead + p * here), q * (q * here + p * behind))
 
     @lazy_property
     def _products(self) -> Tensor:
         """Re Σ_l g_l s_il (1 - s_il)."""
-        ahead, here, behind = (self._nearness.square() @ self._around(self.weight)).unbind(-1)
+        ahead, here, behind = (self._around(self.weight) @ self._nearness.square()).unbind(-2)
         p, q = self.p, self.q
         return p * q * (q * q * ahead + 2 * p * q * here + p * p * behind)
 
     def _around(self, weight: Tensor) -> Tensor:
         """Re w z, Re w, Re w z* of every point."""
-        return torch.stack([(weight * self.z).real, weight.real, (weight * self.z.conj()).real], -1)
+        turned = weight * self.z, weight, weight * self.z.conj()
+        return torch.stack([value.real for value in turned], -2)
 
 
 # ---- the points --------------------------------------------------------------------------------

@@ -37,9 +37,9 @@ def score_function(
     >>> import torch, softorder as so
     >>> theta = torch.zeros(4, requires_grad=True)
     >>> law = so.distributions.KHot(2, logits=theta)
-    >>> losses = so.estimators.score_function(law, lambda x: x[..., 0], (100_000,))
+    >>> losses = so.estimators.score_function(law, lambda x: x[..., 0], (10_000,))
     >>> (gradient,) = torch.autograd.grad(losses.mean(), theta)
-    >>> torch.allclose(gradient, torch.tensor([0.25, -1 / 12, -1 / 12, -1 / 12]), atol=0.01)
+    >>> torch.allclose(gradient, torch.tensor([0.25, -1 / 12, -1 / 12, -1 / 12]), atol=0.03)
     True
     """
     _check.needs_loss("score_function", loss)
