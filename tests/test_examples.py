@@ -16,7 +16,7 @@ def _load(name):
 
 
 def test_transformer_layer():
-    assert _load("transformer_layer").main(steps=150) > 0.3  # by chance: 1/7
+    assert _load("transformer_layer").main(steps=100) > 0.25  # by chance: 1/7
 
 
 def test_mixture_of_experts():

@@ -8,7 +8,7 @@ import numbers
 import torch
 from torch import Tensor, nn
 
-from softorder._check import PerRow, choice, count, eager
+from softorder._check import PerRow, _broadcasts, choice, count, eager
 
 
 def positive_k(k: PerRow) -> None:
@@ -61,6 +61,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | Non
             f"key and value must have the same length, but got {key.shape[-2]} "
             f"and {value.shape[-2]}"
         )
+    table = _scores_shape(query, key, value)
     if attn_mask is None:
         return
     if not isinstance(attn_mask, Tensor):
@@ -68,13 +69,23 @@ def attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | Non
     if attn_mask.dtype != torch.bool and not attn_mask.dtype.is_floating_point:
         kind = _name(attn_mask.dtype)
         raise TypeError(f"attn_mask must be of dtype bool or of a floating dtype, but got {kind}")
-    table = (query.shape[-2], key.shape[-2])
-    fits = zip(attn_mask.shape[-2:], table[-min(attn_mask.dim(), 2) :], strict=True)
-    if any(given not in (1, size) for given, size in fits):
+    if not _broadcasts(attn_mask.shape, table):
         raise ValueError(
-            f"attn_mask must broadcast to (..., {table[0]}, {table[1]}), the lengths of query and "
-            f"key, but got shape {tuple(attn_mask.shape)}"
+            f"attn_mask must broadcast to {table}, the heads and the lengths of query and key, "
+            f"but got shape {tuple(attn_mask.shape)}"
         )
+
+
+def _scores_shape(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:
+    """(..., L, S), if the leading axes fit."""
+    leading = [tuple(x.shape[:-2]) for x in (query, key, value)]
+    try:
+        return (*torch.broadcast_shapes(*leading), query.shape[-2], key.shape[-2])
+    except RuntimeError:
+        raise ValueError(
+            "query, key and value must have leading axes that broadcast, "
+            f"but got {', '.join(map(str, leading))}"
+        ) from None
 
 
 def heads(embed_dim: int, num_heads: int) -> None:
@@ -236,14 +247,19 @@ def own_logits(logits: Tensor | None) -> Tensor:
     return logits
 
 
-def gated(found: int, features: int | None, logits: Tensor | None) -> None:
-    """The gate and the input have the same features; logits come from one side only."""
+def gated(shape: tuple[int, ...], features: int | None, logits: Tensor | None) -> None:
+    """x, with its features last, fits the gate, and logits come from one side only."""
+    if features is not None and logits is not None:
+        raise ValueError("logits must be None for a gate that has logits of its own")
     if features is None:
         features = own_logits(logits).shape[-1]
-    elif logits is not None:
-        raise ValueError("logits must be None for a gate that has logits of its own")
-    if found != features:
-        raise ValueError(f"x must have {features} features along dim, but got {found}")
+    if shape[-1] != features:
+        raise ValueError(f"x must have {features} features along dim, but got {shape[-1]}")
+    if logits is not None and tuple(logits.shape[:-1]) not in ((), shape[:-1][:1]):
+        raise ValueError(
+            f"logits must have shape ({features},) or (items, {features}), one row for each item "
+            f"of x, but got {tuple(logits.shape)}"
+        )
 
 
 def one_row(table: Tensor) -> None:

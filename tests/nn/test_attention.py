@@ -154,7 +154,13 @@ def test_wrong_arguments():
         ({"value": v[..., :2, :]}, ValueError, "same length, but got 7 and 2"),
         ({"query": q.long()}, TypeError, "query must have a floating dtype, but got int64"),
         ({"query": q[0, 0, 0]}, ValueError, "query must have at least 2 axes"),
-        ({"attn_mask": torch.ones(4, 7)}, ValueError, r"attn_mask must broadcast to \(..., 5, 7\)"),
+        (
+            {"attn_mask": torch.ones(4, 7)},
+            ValueError,
+            r"mask must broadcast to \(2, 3, 5, 7\)",
+        ),
+        ({"attn_mask": torch.ones(3, 3, 1, 1)}, ValueError, "attn_mask must broadcast"),
+        ({"query": q[0, :2]}, ValueError, r"leading axes that broadcast, but got \(2,\), \(2, 3\)"),
         ({"attn_mask": torch.ones(5, 7).long()}, TypeError, "attn_mask must be of dtype bool"),
         ({"dropout_p": 1.5}, ValueError, "dropout_p must be between 0 and 1, but got 1.5"),
         ({"temperature": 0.0}, ValueError, "temperature must be finite and > 0"),
@@ -174,6 +180,29 @@ def test_compiles():
         return _topk_attention(q, key, v, k, temperature=temperature)
 
     assert_compiles(attend, q, key, v, k, temperature)
+
+
+def test_vmap_and_forward_mode():
+    q, key, v = _tensors(5, 7, 7)
+
+    def attend(q):
+        return _topk_attention(q, key[0], v[0], 3, method="logistic")
+
+    one_by_one = torch.stack([attend(x) for x in q])
+    torch.testing.assert_close(torch.func.vmap(attend)(q), one_by_one)
+    direction = torch.ones_like(q[0])
+    _, forward = torch.func.jvp(attend, (q[0],), (direction,))
+    step = 1e-6
+    difference = (attend(q[0] + step * direction) - attend(q[0] - step * direction)) / (2 * step)
+    torch.testing.assert_close(forward, difference, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_inductor_gives_the_same():
+    layer = _encoder(2)
+    x = torch.randn(4, 6, 8)
+    torch.compiler.reset()
+    torch.testing.assert_close(torch.compile(layer, fullgraph=True)(x), layer(x))
 
 
 # ---- the layer --------------------------------------------------------------------------------

@@ -269,6 +269,19 @@ def test_what_a_step_leaves_alone_is_not_copied():
     assert len(seen) == 1
 
 
+def test_a_state_of_one_number_for_each_row():
+    class Clock:
+        table = torch.randn(V, V, generator=torch.Generator().manual_seed(0))
+
+        def step(self, embedding, state):
+            return embedding @ self.table * state.unsqueeze(-1), state + 1.0
+
+    arguments = (Clock(), torch.eye(V), torch.ones(2))
+    hard, soft = _search(3)(*arguments), _soft(3, temperature=1e-6).search(*arguments)
+    assert torch.equal(soft.tokens, hard.tokens)
+    torch.testing.assert_close(soft.scores, hard.scores)
+
+
 def test_training_beats_the_start():
     decoder = Recurrent(dtype=torch.float32)
     target = torch.tensor([[2, 3, 4, END], [4, 4, END, -100], [3, END, -100, -100]])
@@ -285,7 +298,7 @@ def test_training_beats_the_start():
 
 def test_compiles():
     decoder = Recurrent(dtype=torch.float32)
-    target = torch.tensor([[2, 3, END], [3, END, -100]])
+    target = torch.tensor([[2, END], [END, -100]])
     search = _soft(2, temperature=0.5, learnable_temperature=True)
 
     def loss(memory, hidden, count):
@@ -300,7 +313,7 @@ def test_compiles():
 
 def test_the_hard_search_compiles():
     decoder = Recurrent()
-    search, state = _search(2), decoder.start(2)
+    search, state = _search(2, max_length=2), decoder.start(2)
     torch.compiler.reset()
     compiled = torch.compile(
         lambda state: search(decoder, decoder.embedding.weight, state),

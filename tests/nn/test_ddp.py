@@ -14,7 +14,7 @@ PROCESSES = 2
 
 
 class Everything(nn.Module):
-    """Neighbours, attention and a beam search, one loss."""
+    """Neighbours, attention, a gate and a beam search, one loss."""
 
     def __init__(self):
         super().__init__()
@@ -22,6 +22,7 @@ class Everything(nn.Module):
         learnable = {"learnable_temperature": True}
         self.neighbours = so.nn.SoftKNN(nn.Linear(4, 3), 2, temperature=0.5, **learnable)
         self.attention = so.nn.TopKAttention(4, 2, 3, batch_first=True, **learnable)
+        self.gate = so.nn.KHotGate(4, 2)
         self.decoder = Recurrent(dtype=torch.float32)
         self.search = so.nn.SoftBeamSearch(
             2, start=0, end=1, max_length=4, temperature=0.5, **learnable
@@ -29,7 +30,7 @@ class Everything(nn.Module):
 
     def forward(self, x, labels, target):
         attended, _ = self.attention(x, x, x)
-        near = self.neighbours(attended.mean(1), labels)
+        near = self.neighbours(self.gate(attended.mean(1)), labels)
         state = self.decoder.start(len(x))
         return near + self.search(self.decoder, self.decoder.embedding, state, target)
 
@@ -41,11 +42,16 @@ def _batch(rank):
     return x, torch.arange(8) % 2, target
 
 
+def _loss(model, rank):
+    torch.manual_seed(rank)  # for the draws of the gate
+    return model(*_batch(rank))
+
+
 def _work(rank, port, folder):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.distributed.init_process_group("gloo", rank=rank, world_size=PROCESSES)
     model = DistributedDataParallel(Everything())
-    model(*_batch(rank)).backward()
+    _loss(model, rank).backward()
     grads = {name: p.grad for name, p in model.module.named_parameters()}
     torch.save(grads, os.path.join(folder, f"{rank}.pt"))
     torch.distributed.destroy_process_group()
@@ -58,7 +64,7 @@ def test_gradients_are_the_mean_of_those_of_the_processes(tmp_path):
     multiprocessing.spawn(_work, (port, str(tmp_path)), nprocs=PROCESSES)
     saved = [torch.load(tmp_path / f"{rank}.pt") for rank in range(PROCESSES)]
     model = Everything()
-    (sum(model(*_batch(rank)) for rank in range(PROCESSES)) / PROCESSES).backward()
+    (sum(_loss(model, rank) for rank in range(PROCESSES)) / PROCESSES).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         for grads in saved:

@@ -129,6 +129,8 @@ def test_a_router_chooses_for_every_item():
     gate(x, logits).square().mul(torch.arange(6.0)).sum().backward()
     assert logits.grad.abs().sum() > 0
     assert list(gate.parameters()) == []
+    assert (gate(torch.ones(40, 3, 6), logits).sum(-1) == 2).all()
+    assert (gate(x, logits[0]).sum(-1) == 2).all()
     best = gate.eval()(x, logits)
     assert torch.equal(best, so.hard.topk(logits, 2))
 
@@ -186,6 +188,9 @@ def test_wrong_arguments():
         _gate(None, 2)(torch.ones(3, 4))
     with pytest.raises(ValueError, match="logits must be None for a gate that has"):
         _gate(4, 2)(torch.ones(3, 4), torch.ones(3, 4))
+    for wrong in (torch.ones(2, 4), torch.ones(3, 5, 4)):
+        with pytest.raises(ValueError, match=r"logits must have shape \(4,\) or \(items, 4\)"):
+            _gate(None, 2)(torch.ones(3, 4), wrong)
     with pytest.raises(ValueError, match="logits must be a single row here"):
         _gate(None, 2).selected(torch.ones(3, 4))
 

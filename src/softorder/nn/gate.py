@@ -111,7 +111,7 @@ class KHotGate(nn.Module):
             logits: for a gate without its own: (items, n), or (n,) for one choice for all.
         """
         features = x.movedim(self.dim, -1)
-        _check_layers.gated(features.shape[-1], self.features, logits)
+        _check_layers.gated(tuple(features.shape), self.features, logits)
         items = features.shape[:1] if features.dim() > 1 else ()
         if logits is not None and logits.dim() > 1:
             items = torch.Size()

@@ -164,7 +164,8 @@ class SoftBeamSearch(Tempered):
         def mixed(leaf: Tensor, parents: Tensor) -> Tensor:
             if not leaf.dtype.is_floating_point:
                 return steps.select(leaf, parents)
-            return (by_beam.to(leaf.dtype) @ leaf.flatten(2)).view_as(leaf)
+            flat = leaf.reshape(*leaf.shape[:2], -1)
+            return (by_beam.to(leaf.dtype) @ flat).reshape(leaf.shape)
 
         inputs = weights @ table[found.tokens]
         return steps.advance(frontier, found, weights.argmax(-1), self.end, inputs, mixed)
