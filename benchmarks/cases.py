@@ -74,7 +74,27 @@ PATTERNS = {
     "sawtooth": lambda n: torch.arange(n) % 1000 / 1000.0,
 }
 
-Problem = Case | OrderingCase | PatternCase
+
+@dataclass(frozen=True)
+class LossCase:
+    """Logits of `rows` samples, and the class of each."""
+
+    shape: Shape
+    p_k: tuple[float, ...]
+    temperature: float
+
+    def __str__(self) -> str:
+        return f"{self.shape} p_k={list(self.p_k)} τ={self.temperature:g}"
+
+    def scores(self) -> torch.Tensor:
+        return normal_scores(self.shape)
+
+    def target(self) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(1)
+        return torch.randint(self.shape.n, (self.shape.rows,), generator=generator)
+
+
+Problem = Case | OrderingCase | PatternCase | LossCase
 
 
 def normal_scores(shape: Shape) -> torch.Tensor:

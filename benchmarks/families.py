@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import families_figures, machine, memory, timing
+from benchmarks import families_figures, memory, timing
 from benchmarks.cases import PATTERNS, Case, OrderingCase, PatternCase, Shape
+from benchmarks.jobs import Job, work
 from benchmarks.providers import Provider, torch_softmax_rows, torch_sort
 from benchmarks.providers.softorder_families import building, network, projected, rows
 from benchmarks.report import Report, Subject
-from benchmarks.topk import FOLDER, SCRATCH
 from softorder import networks
-from softorder.cli._progress import Progress
 from softorder.kernels import native
 
 SECTIONS = ("networks", "building", "peers", "rows", "projections", "patterns", "memory")
@@ -34,8 +33,6 @@ SUBJECT = Subject(
     derive=families_figures.derive,
 )
 
-Job = tuple[str, Callable[[Report], None]]
-
 
 def names() -> list[str]:
     """What `only` understands: sections."""
@@ -46,18 +43,8 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
     """Measure, showing progress; print the tables; write them beside the raw numbers."""
     if not native.enabled():
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(quick, only, seconds or (0.3 if quick else 2.0)))
-    with Progress(len(todo)) as progress:
-        for label, job in todo:
-            job(report)
-            progress.step(label)
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    jobs = list(_jobs(quick, only, seconds or (0.3 if quick else 2.0)))
+    return work(Report(SUBJECT), jobs, not (quick or only or seconds), output)
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:

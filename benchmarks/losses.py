@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
-from benchmarks import machine, timing
+from benchmarks.cases import LossCase
 from benchmarks.figures import Figure, ratios
-from benchmarks.loss_cases import EVEN, IMAGENET_21K, MIX, SHAPES, TEMPERATURES, LossCase
+from benchmarks.jobs import Job, timing_job, work
+from benchmarks.loss_cases import EVEN, IMAGENET_21K, MIX, SHAPES, TEMPERATURES
 from benchmarks.memory import Memory
-from benchmarks.providers import DENSITIES, Provider
+from benchmarks.providers import DENSITIES
 from benchmarks.providers.classification_losses import cross_entropy, ours, preselected, smooth
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
-from benchmarks.topk import FOLDER, SCRATCH
-from softorder.cli._progress import Progress
 
 SECTIONS = ("forward", "backward", "methods")
 OTHERS = ("sinkhorn", "network", "softsort", "neuralsort")  # on the m largest scores
@@ -60,23 +59,11 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers."""
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(quick, only))
-    with Progress(len(todo)) as progress:
-        for section, case, providers in todo:
-            report.records += timing.measure(
-                section, case, providers, seconds or 2.0, backward=section != "forward"
-            )
-            progress.step(f"{section} {case}")
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    jobs = list(_jobs(quick, only, seconds or 2.0))
+    return work(Report(SUBJECT), jobs, not (quick or only or seconds), output)
 
 
-def _jobs(quick: bool, only: Sequence[str]) -> Iterator[tuple[str, LossCase, list[Provider]]]:
+def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     sections = [name for name in SECTIONS if name in only] or SECTIONS
     shapes = [s for s in SHAPES if s.key in only] or SHAPES[1 if quick else 0 :]
     temperatures = (0.1,) if quick else TEMPERATURES
@@ -86,9 +73,11 @@ def _jobs(quick: bool, only: Sequence[str]) -> Iterator[tuple[str, LossCase, lis
     timed = [name for name in ("forward", "backward") if name in sections and densities]
     for section, shape, p_k, tau in product(timed, shapes, (MIX, EVEN), temperatures):
         providers = [cross_entropy, *(ours(density) for density in densities)]
-        yield section, LossCase(shape, p_k, tau), providers
+        backward = section == "backward"
+        yield timing_job(section, LossCase(shape, p_k, tau), providers, seconds, backward)
     if "methods" in sections and others:
         for shape in shapes:
             peers = [preselected(name) for name in others if shape.n > 100]
             peers = peers or [ours(name) for name in others]
-            yield "methods", LossCase(shape, MIX, 0.1), [cross_entropy, smooth, *peers]
+            providers = [cross_entropy, smooth, *peers]
+            yield timing_job("methods", LossCase(shape, MIX, 0.1), providers, seconds, True)

@@ -1,6 +1,7 @@
 """What we are compared with has to be right as well."""
 
 import dataclasses
+import json
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 import softorder as so
-from benchmarks import families_figures
+from benchmarks import families_figures, losses
 from benchmarks.cases import Case, Shape
 from benchmarks.memory import Memory
 from benchmarks.providers import (
@@ -90,3 +91,15 @@ def test_the_recursion_over_units_agrees():
     upstream = torch.randn_like(theirs)
     gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, law.mean))
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
+
+
+def test_the_losses_suite_runs_and_writes_what_it_found(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(losses, "SHAPES", (Shape(3, 20), Shape(2, 30)))
+    monkeypatch.setattr(losses, "IMAGENET_21K", Shape(2, 30))
+    report = losses.run(quick=True, only=[], seconds=1e-4, output=tmp_path)
+    assert {record.section for record in report.records} == set(losses.SECTIONS)
+    assert sum(figure.limit is not None for figure in report.figures()) == 5  # one per density
+    written = json.loads((tmp_path / "losses.json").read_text())
+    assert len(written["timings"]) == len(report.records)
+    assert "png" not in (tmp_path / "losses.md").read_text()
+    assert "of many calls" in capsys.readouterr().out

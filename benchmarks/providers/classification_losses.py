@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch.nn import functional
 
 import softorder as so
-from benchmarks.loss_cases import PRESELECTED, LossCase
+from benchmarks.cases import LossCase
+from benchmarks.loss_cases import PRESELECTED
 from benchmarks.providers._provider import Operator, Provider
 
 

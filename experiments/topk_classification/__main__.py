@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from experiments.topk_classification import report
-from experiments.topk_classification.candidates import TEMPERATURES, Candidate, candidates
+from experiments.topk_classification.candidates import METHODS, TEMPERATURES, Candidate, candidates
 from experiments.topk_classification.data import NAMES, Data, load
 from experiments.topk_classification.training import Result, run
 from softorder.cli._progress import Progress
@@ -28,6 +28,7 @@ def main() -> None:
         "third of the training data.",
     )
     parser.add_argument("--data", nargs="+", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seeds", type=int, default=3, metavar="N")
     parser.add_argument("--quick", action="store_true", help="little data, few epochs, one seed")
     parser.add_argument("--output", type=Path, metavar="DIR")
@@ -41,14 +42,18 @@ def main() -> None:
             f"{data.classes} classes",
             flush=True,
         )
-        found = list(_compare(data, seeds))
+        found: list[Result] = []
+        for result in _compare(data, arguments.methods, seeds):
+            if found and result.method != found[-1].method:
+                list(report.write(folder, found))  # a run that is stopped keeps what it has
+            found.append(result)
         print(report.table(found).text(), report.verdict(found), sep="\n\n", end="\n\n", flush=True)
         for path in report.write(folder, found):
             print(f"wrote {path}", flush=True)
 
 
-def _compare(data: Data, seeds: int) -> Iterator[Result]:
-    everyone = list(candidates())
+def _compare(data: Data, methods: list[str], seeds: int) -> Iterator[Result]:
+    everyone = [candidate for candidate in candidates() if candidate.method in methods]
     tuned = [candidate for candidate in everyone if candidate.method != "softmax"]
     with Progress(len(tuned) * len(TEMPERATURES) + len(everyone) * seeds) as progress:
         for candidate in everyone:

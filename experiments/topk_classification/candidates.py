@@ -11,6 +11,7 @@ import softorder as so
 
 DENSITIES = ("laplace", "logistic", "normal", "cauchy", "uniform")
 OTHERS = ("sinkhorn", "network", "softsort", "neuralsort")  # on the m best classes only
+METHODS = ("softmax", "smooth top-k", *DENSITIES, *OTHERS)
 P_K = {
     "1": [1.0, 0, 0, 0, 0],
     "5": [0, 0, 0, 0, 1.0],

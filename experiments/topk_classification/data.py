@@ -77,7 +77,7 @@ def _cities(quick: bool) -> Data:
     number = {country: i for i, country in enumerate(countries)}
     # Split by name, so that no name of the test is seen before; a part of all, by a hash.
     pairs.sort(key=lambda pair: crc32(pair[0].encode()))
-    train, validation, test = (2_000, 500, 500) if quick else (15_000, 4_000, 20_000)
+    train, validation, test = (2_000, 500, 500) if quick else (10_000, 3_000, 20_000)
     pairs = pairs[: train + validation + test]
     inputs = torch.tensor([_grams(name) for name, _ in pairs])
     target = torch.tensor([number[country] for _, country in pairs])

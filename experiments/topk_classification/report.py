@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.topk_classification.candidates import MIXED
+from experiments.topk_classification.candidates import METHODS, MIXED
 from experiments.topk_classification.data import NAMES
 from experiments.topk_classification.training import Result
 from softorder.cli._table import Table
@@ -21,7 +21,7 @@ Cell = tuple[str, str]  # method and k
 
 def table(results: Sequence[Result]) -> Table:
     """Mean and standard deviation over the seeds, in per cent."""
-    found = Table(["loss", "k", "τ", "top-1 %", "top-5 %", "seconds"])
+    found = Table(["loss", "k", "τ", "top-1 %", "top-5 %"])
     for (method, k), runs in _cells(results).items():
         found.add(
             method,
@@ -29,7 +29,6 @@ def table(results: Sequence[Result]) -> Table:
             "" if method == "softmax" else f"{runs[0].temperature:g}",
             _spread([run.top1 for run in runs]),
             _spread([run.top5 for run in runs]),
-            f"{statistics.mean(run.seconds for run in runs):.1f}",
         )
     return found
 
@@ -37,7 +36,9 @@ def table(results: Sequence[Result]) -> Table:
 def verdict(results: Sequence[Result]) -> str:
     """Does mixing k beat a single k on top-5, without losing top-1?"""
     cells = _cells(results)
-    softmax = cells["softmax", "1"]
+    softmax = cells.get(("softmax", "1"))
+    if softmax is None:
+        return "No verdict without softmax."
     lines = []
     for mixed in MIXED:
         methods = [method for method, k in cells if k == mixed]
@@ -56,9 +57,15 @@ def verdict(results: Sequence[Result]) -> str:
 
 
 def write(folder: Path, results: Sequence[Result]) -> Iterable[Path]:
-    """The numbers of one data set; tables and a plot of all that are there. Names the files."""
+    """The numbers of one data set; tables and a plot of all that are there. Names the files.
+
+    What the file has of methods that were not run again stays.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{results[0].data}.json"
+    again = {result.method for result in results}
+    results = [*results, *(old for old in read(path) if old.method not in again)]
+    results = sorted(results, key=lambda result: (METHODS.index(result.method), result.seed))
     rows = ",\n".join(json.dumps(asdict(result)) for result in results)
     path.write_text(f"[\n{rows}\n]\n")
     yield path

@@ -117,6 +117,19 @@ def test_p_k_may_learn(per):
     torch.autograd.gradcheck(call, logits.requires_grad_())
 
 
+def test_a_single_p_k_may_learn_too():
+    scores, target = _problem(3, 6)
+    p_k = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    expected = functional.cross_entropy(scores, target)
+    loss = _loss(scores, target, p_k)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss, p_k)[0], expected.reshape(1))
+    with torch.no_grad():
+        torch.testing.assert_close(_loss(scores, target, p_k), expected)
+        two = torch.tensor([1.0, 0.0], requires_grad=True)
+        torch.testing.assert_close(_loss(scores, target, two), expected)
+
+
 def test_p_k_that_learns_feels_the_k_without_weight():
     scores, target = _problem(3, 6)
     p_k = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64, requires_grad=True)

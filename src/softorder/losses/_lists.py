@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,27 +30,28 @@ class RankingLoss(Tempered):
     `criterion(scores, relevance, mask)`: elements where the mask is False are padding; they, and
     scores of -inf, take no part, whatever their relevance. A list that has nothing to be judged by
     costs 0, gets no gradient and does not count in the mean.
+
+    Args:
+        method: any of `so.methods()` that serves what the loss is made of.
+        temperature: τ > 0, a number or a tensor that broadcasts over the lists.
+        dim: the axis of the lists.
+        reduction: "mean" over the lists that count, "sum", or "none" for one number per list.
+        learnable_temperature: the temperature is a parameter, stored as its logarithm.
     """
 
     operators: tuple[str, ...]  #: what the method has to serve
 
     def __init__(
         self,
-        k: int | None,
-        method: str | object,
-        temperature: float | Tensor,
-        dim: int,
-        reduction: str,
-        learnable_temperature: bool,
+        *,
+        method: str | object = "laplace",
+        temperature: float | Tensor = 1.0,
+        dim: int = -1,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
     ) -> None:
-        first, *rest = self.operators if k is None else ("soft_topk", *self.operators)
-        super().__init__(first, method, temperature, learnable_temperature)
-        for operator in rest:
-            method_of(operator, method)
-        if k is not None:
-            _check.count("k", k, least=1)
+        super().__init__(self.operators[0], method, temperature, learnable_temperature)
         _check.reduction(reduction)
-        self.k = k
         self.dim = dim
         self.reduction = reduction
 
@@ -75,6 +77,20 @@ class RankingLoss(Tempered):
     def _ranks(self, x: Tensor, descending: bool = True) -> Tensor:
         return soft_rank(x, method=self.method, temperature=self.temperature, descending=descending)
 
+    def extra_repr(self) -> str:
+        return self.describe("method", "temperature", "dim", "reduction")
+
+
+class CutLoss(RankingLoss):
+    """A loss of the first k places of a list, softly chosen; of all places if k is None."""
+
+    def __init__(self, k: int | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        if k is not None:
+            _check.count("k", k, least=1)
+            method_of("soft_topk", self.method)
+        self.k = k
+
     def _chosen(self, x: Tensor) -> Tensor | float:
         """How much every element is among the first k; 1 without a k."""
         if self.k is None:
@@ -83,5 +99,4 @@ class RankingLoss(Tempered):
         return soft_topk(x, k, method=self.method, temperature=self.temperature)
 
     def extra_repr(self) -> str:
-        names = ("k",) if "soft_topk" in self.operators or self.k is not None else ()
-        return self.describe(*names, "method", "temperature", "dim", "reduction")
+        return f"k={self.k}, {super().extra_repr()}"

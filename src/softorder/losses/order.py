@@ -24,7 +24,7 @@ class SpearmanLoss(RankingLoss):
         method: any that serves soft_rank.
         temperature: as in `so.soft_rank`.
         dim: the axis of the lists.
-        reduction: "mean", "sum" or "none".
+        reduction: "mean" over the lists that count, "sum", or "none".
         learnable_temperature: as in `so.nn.SoftRank`.
 
     >>> import torch, softorder as so
@@ -34,17 +34,6 @@ class SpearmanLoss(RankingLoss):
     """
 
     operators = ("soft_rank",)
-
-    def __init__(
-        self,
-        *,
-        method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
-        reduction: str = "mean",
-        learnable_temperature: bool = False,
-    ) -> None:
-        super().__init__(None, method, temperature, dim, reduction, learnable_temperature)
 
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         ranks, truth = (
@@ -77,12 +66,7 @@ class ListwiseCE(RankingLoss):
     is `permutation_cross_entropy`; with them it needs two thresholds per element just the same, so
     nothing of size n×n is formed. Lists in which nothing takes part do not count.
 
-    Args:
-        method: any that serves permutation_cross_entropy.
-        temperature: as in `so.soft_rank`.
-        dim: the axis of the lists.
-        reduction: "mean", "sum" or "none".
-        learnable_temperature: as in `so.nn.SoftRank`.
+    The arguments are those of `SpearmanLoss`; the method has to serve permutation_cross_entropy.
 
     >>> import torch, softorder as so
     >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1])
@@ -91,17 +75,6 @@ class ListwiseCE(RankingLoss):
     """
 
     operators = ("permutation_cross_entropy",)
-
-    def __init__(
-        self,
-        *,
-        method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
-        reduction: str = "mean",
-        learnable_temperature: bool = False,
-    ) -> None:
-        super().__init__(None, method, temperature, dim, reduction, learnable_temperature)
 
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         order = torch.where(present, wanted.detach(), -math.inf)

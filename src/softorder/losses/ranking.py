@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softorder import _check, _check_losses
-from softorder.losses._lists import RankingLoss
+from softorder.losses._lists import CutLoss
 
 
-class NDCGLoss(RankingLoss):
+class NDCGLoss(CutLoss):
     """1 - NDCG@k, the normalised discounted cumulative gain, with soft ranks r:
 
         DCG = Σ_i gain_i p_i/log2(1 + r_i)      NDCG = DCG/(its value in the best order)
@@ -23,11 +24,8 @@ class NDCGLoss(RankingLoss):
     Args:
         k: how many places are judged, or None for all.
         gain: "linear" for the relevance itself, "exponential" for 2^relevance - 1.
-        method: any that serves soft_rank, and soft_topk if there is a k.
-        temperature: as in `so.soft_rank`.
-        dim: the axis of the lists.
-        reduction: "mean", "sum" or "none".
-        learnable_temperature: as in `so.nn.SoftRank`.
+        **options: `method`, which has to serve soft_rank, and soft_topk if there is a k;
+            `temperature`, `dim`, `reduction` and `learnable_temperature` as in `SpearmanLoss`.
 
     >>> import torch, softorder as so
     >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([3, 2, 0])
@@ -37,18 +35,8 @@ class NDCGLoss(RankingLoss):
 
     operators = ("soft_rank",)
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        gain: str = "linear",
-        method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
-        reduction: str = "mean",
-        learnable_temperature: bool = False,
-    ) -> None:
-        super().__init__(k, method, temperature, dim, reduction, learnable_temperature)
+    def __init__(self, k: int | None = None, *, gain: str = "linear", **options: Any) -> None:
+        super().__init__(k, **options)
         _check.choice("gain", gain, ("linear", "exponential"))
         self.gain = gain
 
@@ -63,12 +51,10 @@ class NDCGLoss(RankingLoss):
         return 1 - found / torch.where(counts, best, 1.0), counts
 
     def extra_repr(self) -> str:
-        return f"k={self.k}, gain={self.gain!r}, " + self.describe(
-            "method", "temperature", "dim", "reduction"
-        )
+        return f"{super().extra_repr()}, gain={self.gain!r}"
 
 
-class MRRLoss(RankingLoss):
+class MRRLoss(CutLoss):
     """1 - MRR@k: minus the reciprocal of the soft rank of the best relevant element.
 
         MRR = max over relevant i of p_i/r_i
@@ -78,11 +64,8 @@ class MRRLoss(RankingLoss):
 
     Args:
         k: how many places are judged, or None for all.
-        method: any that serves soft_rank, and soft_topk if there is a k.
-        temperature: as in `so.soft_rank`.
-        dim: the axis of the lists.
-        reduction: "mean", "sum" or "none".
-        learnable_temperature: as in `so.nn.SoftRank`.
+        **options: `method`, which has to serve soft_rank, and soft_topk if there is a k;
+            `temperature`, `dim`, `reduction` and `learnable_temperature` as in `SpearmanLoss`.
 
     >>> import torch, softorder as so
     >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([0, 1, 1])
@@ -92,25 +75,13 @@ class MRRLoss(RankingLoss):
 
     operators = ("soft_rank",)
 
-    def __init__(
-        self,
-        k: int | None = None,
-        *,
-        method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
-        reduction: str = "mean",
-        learnable_temperature: bool = False,
-    ) -> None:
-        super().__init__(k, method, temperature, dim, reduction, learnable_temperature)
-
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         relevant = wanted > 0
         reciprocal = self._chosen(x) / self._ranks(x)
         return 1 - torch.where(relevant, reciprocal, 0.0).amax(-1), relevant.any(-1)
 
 
-class PrecisionAtK(RankingLoss):
+class PrecisionAtK(CutLoss):
     """1 - precision@k: how much of a soft top-k is not relevant.
 
         precision = Σ_i [relevance_i > 0] p_i/k      p = so.soft_topk(scores, k)
@@ -120,11 +91,8 @@ class PrecisionAtK(RankingLoss):
 
     Args:
         k: how many are chosen. A list shorter than k has empty places, which count as misses.
-        method: any that serves soft_topk.
-        temperature: as in `so.soft_topk`.
-        dim: the axis of the lists.
-        reduction: "mean", "sum" or "none".
-        learnable_temperature: as in `so.nn.SoftTopK`.
+        **options: `method`, which has to serve soft_topk; `temperature`, `dim`, `reduction` and
+            `learnable_temperature` as in `SpearmanLoss`.
 
     >>> import torch, softorder as so
     >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([0, 1, 1])
@@ -134,18 +102,9 @@ class PrecisionAtK(RankingLoss):
 
     operators = ("soft_topk",)
 
-    def __init__(
-        self,
-        k: int,
-        *,
-        method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
-        reduction: str = "mean",
-        learnable_temperature: bool = False,
-    ) -> None:
+    def __init__(self, k: int, **options: Any) -> None:
         _check.count("k", k, least=1)
-        super().__init__(k, method, temperature, dim, reduction, learnable_temperature)
+        super().__init__(k, **options)
 
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         assert self.k is not None

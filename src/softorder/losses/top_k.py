@@ -101,7 +101,9 @@ def top_k_cross_entropy(
         losses = operator.losses(samples, ks, shares, weight)
     else:
         first, rest = shares[:, 0], tuple(k for k in ks if k > 1)
-        losses = (1 - first) * operator.losses(samples, rest, shares, weight)
+        losses = torch.zeros_like(samples.target, dtype=torch.float64)
+        if rest:
+            losses = (1 - first) * operator.losses(samples, rest, shares, weight)
         if 1 in ks:
             softmax = functional.cross_entropy(
                 samples.scores,
@@ -231,9 +233,8 @@ def _log_mixture(p: Tensor, log_s: Tensor) -> Tensor:
     # a k without weight may be far more certain than the others
     mixture = (p * torch.exp((log_s - top).clamp(max=_MOST))).sum(-1)
     some = mixture != 0  # NaN included
-    return torch.where(some, torch.log(torch.where(some, mixture, 1.0)), -math.inf) + top.squeeze(
-        -1
-    )
+    log = torch.where(some, torch.log(torch.where(some, mixture, 1.0)), -math.inf)
+    return log + top.squeeze(-1)
 
 
 _MOST = 600.0  # e^600 is a float64

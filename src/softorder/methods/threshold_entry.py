@@ -25,7 +25,7 @@ from softorder.kernels import threshold
 from softorder.kernels.threshold_torch import distance, exact_distance
 from softorder.methods.threshold import ThresholdMethod
 
-_FAINT = -40.0  # of log p_y: from here on 1/p_y is not for float32
+_FAINT = -60.0  # of log p_y: from here on 1/p_y is not for float32
 
 
 def log_entries(
@@ -97,8 +97,9 @@ def _fused_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
     ks, method, number = ctx.statics
     by_temperature = ctx.needs_input_grad[2]
     total, by_row = None, torch.zeros_like(log_p[:, 0])
+    law, zeros = method.density.anchored, torch.zeros_like(scores)
     for j in range(len(ks)):
-        problem = _Problem(scores, index, temperature, b[j], method.density.anchored, number)
+        problem = _Problem(scores, index, temperature, b[j], law, number, zeros)
         one = problem.vjp(u[:, j], log_p[:, j], upstream[:, j], by_temperature)
         total = one[0] if total is None else total.add_(one[0])
         by_row += one[1]
@@ -116,6 +117,7 @@ class _Problem:
     b: Tensor
     law: Density
     number: int
+    zeros: Tensor  # of the size of the scores; lent, and given back as they were
 
     def vjp(
         self, u: Tensor, log_p: Tensor, upstream: Tensor, by_temperature: bool
@@ -128,7 +130,9 @@ class _Problem:
             by_scores, _, by_row = self._kernel(self.index, weight, by_temperature)
             return by_scores, by_row
         # There a neighbour of the threshold carries the upstream, whose f does not underflow.
-        near, beside = self.at(faint).nearest()
+        most = 2 * len(faint) > len(u)  # then copying them takes longer than looking at all
+        near, beside = self.nearest() if most else self.at(faint).nearest()
+        near, beside = (near[faint], beside[faint]) if most else (near, beside)
         log_pdf = self.law.log_pdf(beside)
         weight[faint] = torch.where(log_pdf > _FAINT, pull[faint] * torch.exp(-log_pdf), 0.0)
         carrier = self.index.index_put((faint,), near)
@@ -164,11 +168,12 @@ class _Problem:
         self, carrier: Tensor, weight: Tensor, by_temperature: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """That of soft_topk, for an upstream of one entry per row."""
-        upstream = torch.zeros_like(self.scores)
-        upstream.scatter_(-1, carrier.unsqueeze(-1), weight.to(upstream.dtype).unsqueeze(-1))
+        at = carrier.unsqueeze(-1)
+        upstream = self.zeros.scatter_(-1, at, weight.to(self.zeros.dtype).unsqueeze(-1))
         by_scores, (by_k, *rest) = threshold.backward(
             upstream, self.scores, self.temperature, self.b, self.number, by_temperature
         )
+        upstream.scatter_(-1, at, 0.0)
         return by_scores, by_k, rest[0] if by_temperature else torch.zeros_like(by_k)
 
     def vjp_in_logarithms(self, u: Tensor, pull: Tensor) -> tuple[Tensor, Tensor]:
