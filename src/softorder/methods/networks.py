@@ -106,6 +106,7 @@ class NetworkMethod(FiniteMethod):
                 "warm_limit_is_even",
                 "what_the_top_leaves_is_the_bottom",
                 "follows_a_permutation",
+                "lower_precision_is_rounded_higher_precision",
             ),
             "soft_sort": ("sorted_scores_ascend", "follows_a_permutation"),
             "soft_permutation": (
