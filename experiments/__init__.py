@@ -1,1 +1,1 @@
-"""Figures and tables of the papers, one folder per paper; each module says how it is run."""
+"""Experiments, one folder each: `python -m experiments.NAME` from the root of a checkout."""
