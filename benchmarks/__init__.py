@@ -7,6 +7,7 @@ memory.py      how memory is measured
 figures.py     what the measurements must reach
 plots.py       how they look
 report.py      what is printed and written
+jobs.py        how a suite runs
 topk.py        the soft top-k suite, which ties these together
 rank.py        the rank and sort suite, with rank_cases.py and rank_figures.py
 transport.py   the transport suite

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import machine, memory, rank_figures, timing
+from benchmarks import memory, rank_figures, timing
 from benchmarks.cases import OrderingCase, Shape
+from benchmarks.jobs import Job, work
 from benchmarks.providers import Provider, neural_sort, soft_sort, torch_softmax_matrix, torch_sort
 from benchmarks.providers.softorder_orderings import argsort, compiled, plain
 from benchmarks.rank_cases import ARGSORT, FULL, MATRIX, PLAIN, QUADRATIC, QUICK, Plan
 from benchmarks.report import Report, Subject
-from benchmarks.topk import FOLDER, SCRATCH
-from softorder.cli._progress import Progress
 from softorder.kernels import native
 
 SECTIONS = ("forward", "backward", "growth", "argsort", "permutation", "orderings", "linear")
@@ -29,7 +28,6 @@ SUBJECT = Subject(
     derive=rank_figures.derive,
 )
 
-Job = tuple[str, Callable[[Report], None]]
 _HARD = replace(torch_sort.provider, key="sort-hard")
 
 
@@ -44,18 +42,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
     plan = QUICK if quick else FULL
     plan = replace(plan, seconds=seconds or plan.seconds)
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(plan, only))
-    with Progress(len(todo)) as progress:
-        for label, job in todo:
-            job(report)
-            progress.step(label)
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    return work(Report(SUBJECT), list(_jobs(plan, only)), not (quick or only or seconds), output)
 
 
 def _pick(only: Sequence[str], kind: Sequence[str]) -> list[str]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks import machine, timing
+from benchmarks import timing
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
+from benchmarks.jobs import Job, work
 from benchmarks.memory import Memory
 from benchmarks.providers import Provider, khot_recursion, softmax, softorder_khot, topk
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
-from benchmarks.topk import FOLDER, SCRATCH
-from softorder.cli._progress import Progress
 
 SECTIONS = ("draw", "score", "growth", "recursion")
 DESIGNS = ("pareto", "systematic", "pivotal", "conditional_poisson", "sampford")
@@ -27,8 +26,6 @@ _RECURSION = 300  # units, beyond which it takes minutes
 _DRAW = "A draw and its straight-through gradient, × hard torch.topk"
 _SCORE = "Conditional Poisson log_prob, forward + backward, × torch.softmax"
 _GROWTH = "Conditional Poisson log_prob, forward + backward, time at 2n over time at n"
-
-Job = tuple[str, Callable[[Report], None]]
 
 
 def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
@@ -81,18 +78,8 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers and a plot."""
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(quick, only, seconds or (0.2 if quick else 2.0)))
-    with Progress(len(todo)) as progress:
-        for label, job in todo:
-            job(report)
-            progress.step(label)
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    jobs = list(_jobs(quick, only, seconds or (0.2 if quick else 2.0)))
+    return work(Report(SUBJECT), jobs, not (quick or only or seconds), output)
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:

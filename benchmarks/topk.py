@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import machine, memory, providers, timing
+from benchmarks import memory, providers, timing
 from benchmarks.cases import FULL, QUICK, ROUTER, SMALL_CALL, Case, Plan
+from benchmarks.jobs import Job, work
 from benchmarks.report import Report
-from softorder.cli._progress import Progress
 from softorder.kernels import native
 
 SECTIONS = ("forward", "backward", "peers", "plain", "call", "memory")
-FOLDER = Path("benchmarks", "results")  # where a full run belongs
-SCRATCH = Path("reports")  # where every other run goes
-
-Job = tuple[str, Callable[[Report], None]]
 
 
 def names() -> list[str]:
@@ -32,18 +28,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
     if not native.enabled():
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
     plan = _restrict(QUICK if quick else FULL, only, seconds)
-    report = Report()
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(plan, only))
-    with Progress(len(todo)) as progress:
-        for label, job in todo:
-            job(report)
-            progress.step(label)
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    return work(Report(), list(_jobs(plan, only)), not (quick or only or seconds), output)
 
 
 def _restrict(plan: Plan, only: Sequence[str], seconds: float | None) -> Plan:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
-from benchmarks import machine, timing
+from benchmarks import timing
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
+from benchmarks.jobs import Job, work
 from benchmarks.memory import Memory
 from benchmarks.providers import Provider, paper_sinkhorn, softorder_transport
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
-from benchmarks.topk import FOLDER, SCRATCH
-from softorder.cli._progress import Progress
 
 SECTIONS = ("forward", "backward")
 SHAPES = (Shape(16, 1_000), Shape(16, 10_000))
@@ -54,28 +54,21 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers."""
-    report = Report(SUBJECT)
-    print(report.heading(), machine.busy(), sep="\n", end="\n\n", flush=True)
-    todo = list(_jobs(quick, only))
-    with Progress(len(todo)) as progress:
-        for section, case in todo:
-            backward = section == "backward"
-            report.records += timing.measure(
-                section, case, _providers(case), seconds or 1.0, backward
-            )
-            progress.step(f"{section} {case}")
-    print(report.text())
-    partial_run = quick or only or seconds
-    for path in report.write(output or (SCRATCH if partial_run else FOLDER)):
-        print(f"wrote {path}")
-    return report
+    jobs = list(_jobs(quick, only, seconds or 1.0))
+    return work(Report(SUBJECT), jobs, not (quick or only or seconds), output)
 
 
-def _jobs(quick: bool, only: Sequence[str]) -> Iterator[tuple[str, Case]]:
+def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     sections = [name for name in SECTIONS if name in only] or SECTIONS
     shapes = [s for s in SHAPES if s.key in only] or SHAPES[: 1 if quick else None]
     for section, shape, epsilon in product(sections, shapes, EPSILONS):
-        yield section, Case(shape, k=10, temperature=epsilon)
+        case = Case(shape, k=10, temperature=epsilon)
+        yield f"{section} {case}", partial(_time, section, case, seconds)
+
+
+def _time(section: str, case: Case, seconds: float, report: Report) -> None:
+    backward = section == "backward"
+    report.records += timing.measure(section, case, _providers(case), seconds, backward)
 
 
 def _providers(case: Case) -> list[Provider]:
