@@ -52,6 +52,30 @@ class OrderingCase:
 
 
 @dataclass(frozen=True)
+class PatternCase:
+    """Rows of a given pattern, which some algorithms find hard."""
+
+    shape: Shape
+    temperature: float
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self.shape} τ={self.temperature:g} {self.pattern}"
+
+    def scores(self) -> torch.Tensor:
+        n = self.shape.n
+        return PATTERNS[self.pattern](n).expand(self.shape.rows, n).contiguous()
+
+
+PATTERNS = {
+    "decreasing": lambda n: torch.linspace(3, -3, n),
+    "increasing": lambda n: torch.linspace(-3, 3, n),
+    "constant": torch.zeros,
+    "sawtooth": lambda n: torch.arange(n) % 1000 / 1000.0,
+}
+
+
+@dataclass(frozen=True)
 class LossCase:
     """Logits of `rows` samples, and the class of each."""
 
@@ -70,7 +94,7 @@ class LossCase:
         return torch.randint(self.shape.n, (self.shape.rows,), generator=generator)
 
 
-Problem = Case | OrderingCase | LossCase
+Problem = Case | OrderingCase | PatternCase | LossCase
 
 
 def normal_scores(shape: Shape) -> torch.Tensor:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks import machine, timing
+from benchmarks.cases import Problem
+from benchmarks.providers import Provider
 from benchmarks.report import Report
 from softorder.cli._progress import Progress
 
@@ -26,3 +28,14 @@ def work(report: Report, jobs: Sequence[Job], complete: bool, output: Path | Non
     for path in report.write(output or (FOLDER if complete else SCRATCH)):
         print(f"wrote {path}")
     return report
+
+
+def timing_job(
+    section: str, case: Problem, providers: Sequence[Provider], seconds: float, backward: bool
+) -> Job:
+    """Providers that are timed together on one case."""
+
+    def time(report: Report) -> None:
+        report.records += timing.measure(section, case, providers, seconds, backward)
+
+    return f"{section} {case}", time

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
-from benchmarks import timing
 from benchmarks.cases import LossCase
 from benchmarks.figures import Figure, ratios
-from benchmarks.jobs import Job, work
+from benchmarks.jobs import Job, timing_job, work
 from benchmarks.loss_cases import EVEN, IMAGENET_21K, MIX, SHAPES, TEMPERATURES
 from benchmarks.memory import Memory
-from benchmarks.providers import DENSITIES, Provider
+from benchmarks.providers import DENSITIES
 from benchmarks.providers.classification_losses import cross_entropy, ours, preselected, smooth
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
@@ -75,19 +74,10 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     for section, shape, p_k, tau in product(timed, shapes, (MIX, EVEN), temperatures):
         providers = [cross_entropy, *(ours(density) for density in densities)]
         backward = section == "backward"
-        yield _job(section, LossCase(shape, p_k, tau), providers, seconds, backward)
+        yield timing_job(section, LossCase(shape, p_k, tau), providers, seconds, backward)
     if "methods" in sections and others:
         for shape in shapes:
             peers = [preselected(name) for name in others if shape.n > 100]
             peers = peers or [ours(name) for name in others]
             providers = [cross_entropy, smooth, *peers]
-            yield _job("methods", LossCase(shape, MIX, 0.1), providers, seconds, backward=True)
-
-
-def _job(
-    section: str, case: LossCase, providers: list[Provider], seconds: float, backward: bool
-) -> Job:
-    def measure(report: Report) -> None:
-        report.records += timing.measure(section, case, providers, seconds, backward)
-
-    return f"{section} {case}", measure
+            yield timing_job("methods", LossCase(shape, MIX, 0.1), providers, seconds, True)

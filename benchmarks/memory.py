@@ -59,8 +59,9 @@ def _saved(operator: Operator, scores: torch.Tensor) -> int:
     sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()
+        if not tensor.is_sparse:  # those are constants of a network
+            storage = tensor.untyped_storage()
+            sizes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):

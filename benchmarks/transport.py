@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 
-from benchmarks import timing
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
-from benchmarks.jobs import Job, work
+from benchmarks.jobs import Job, timing_job, work
 from benchmarks.memory import Memory
 from benchmarks.providers import Provider, paper_sinkhorn, softorder_transport
 from benchmarks.report import Report, Subject
@@ -63,12 +61,7 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     shapes = [s for s in SHAPES if s.key in only] or SHAPES[: 1 if quick else None]
     for section, shape, epsilon in product(sections, shapes, EPSILONS):
         case = Case(shape, k=10, temperature=epsilon)
-        yield f"{section} {case}", partial(_time, section, case, seconds)
-
-
-def _time(section: str, case: Case, seconds: float, report: Report) -> None:
-    backward = section == "backward"
-    report.records += timing.measure(section, case, _providers(case), seconds, backward)
+        yield timing_job(section, case, _providers(case), seconds, section == "backward")
 
 
 def _providers(case: Case) -> list[Provider]:

@@ -3,8 +3,12 @@
 #include <cstdlib>
 
 #include "fsum.hpp"
+#include "isotonic.hpp"
+#include "network.hpp"
 #include "order.hpp"
+#include "permutahedron.hpp"
 #include "permutation.hpp"
+#include "row_softmax.hpp"
 #include "sort.hpp"
 #include "topk.hpp"
 
@@ -24,6 +28,13 @@ struct Level {
   int (*soft_sort_backward)(const SoftOrder&);
   int (*permutation_forward)(const Permutation&);
   int (*permutation_backward)(const Permutation&);
+  int (*isotonic)(const Isotonic&);
+  int (*projected_rank_forward)(const Permutahedron&);
+  int (*projected_rank_backward)(const Permutahedron&);
+  int (*projected_sort_forward)(const Permutahedron&);
+  int (*projected_sort_backward)(const Permutahedron&);
+  int (*network)(const Network&);
+  int (*row_softmax)(const RowSoftmax&);
 };
 
 #define SOFTORDER_LEVEL_OF(level)                                      \
@@ -32,7 +43,10 @@ struct Level {
         level::fsum, level::fsum_invert, level::soft_rank_forward,     \
         level::soft_rank_backward, level::soft_sort_forward,           \
         level::soft_sort_backward, level::permutation_forward,         \
-        level::permutation_backward                                    \
+        level::permutation_backward, level::isotonic,                  \
+        level::projected_rank_forward, level::projected_rank_backward, \
+        level::projected_sort_forward, level::projected_sort_backward, \
+        level::network, level::row_softmax                             \
   }
 constexpr Level kBaseline = SOFTORDER_LEVEL_OF(baseline);
 #if SOFTORDER_HAVE_X86_LEVELS
@@ -113,4 +127,32 @@ SOFTORDER_EXPORT int softorder_permutation_forward(const softorder::Permutation*
 
 SOFTORDER_EXPORT int softorder_permutation_backward(const softorder::Permutation* arguments) {
   return softorder::kLevel.permutation_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_isotonic(const softorder::Isotonic* arguments) {
+  return softorder::kLevel.isotonic(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_projected_rank_forward(const softorder::Permutahedron* arguments) {
+  return softorder::kLevel.projected_rank_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_projected_rank_backward(const softorder::Permutahedron* arguments) {
+  return softorder::kLevel.projected_rank_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_projected_sort_forward(const softorder::Permutahedron* arguments) {
+  return softorder::kLevel.projected_sort_forward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_projected_sort_backward(const softorder::Permutahedron* arguments) {
+  return softorder::kLevel.projected_sort_backward(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_network(const softorder::Network* arguments) {
+  return softorder::kLevel.network(*arguments);
+}
+
+SOFTORDER_EXPORT int softorder_row_softmax(const softorder::RowSoftmax* arguments) {
+  return softorder::kLevel.row_softmax(*arguments);
 }

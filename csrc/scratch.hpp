@@ -30,7 +30,7 @@ template <class T> class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  T* get() { return data_; }
+  T* get() const { return data_; }
 
  private:
   T* data_;

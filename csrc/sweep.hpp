@@ -280,11 +280,12 @@ Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, T* p = nullptr) {
 }
 
 // From p = F((x - b)/τ) to F((x - b)/τ - shift), for the logistic density: the odds p/(1 - p) fall by
-// e^-shift.
+// e^-shift. What is certain stays so.
 template <class T> void shift_topk(T* p, std::size_t n, double shift) {
   const T fall = static_cast<T>(std::exp(-shift)), change = static_cast<T>(std::expm1(-shift));
   for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
-    const Pack<T> result = before * fall * inverse<T>(T(1) + before * change);
+    const Pack<T> share = inverse<T>(T(1) + before * change);
+    const Pack<T> result = before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share;
     std::memcpy(p + i, &result, count * sizeof(T));
   });
 }

@@ -1,19 +1,27 @@
 """What we are compared with has to be right as well."""
 
+import dataclasses
 import json
+from importlib import import_module
+from importlib.util import find_spec
 
 import pytest
 import torch
 
 import softorder as so
-from benchmarks import losses
+from benchmarks import families_figures, losses
 from benchmarks.cases import Case, Shape
+from benchmarks.memory import Memory
 from benchmarks.providers import (
+    Provider,
     closed_form,
     khot_recursion,
     paper_sinkhorn,
+    softorder_families,
     softorder_transport,
 )
+from benchmarks.timing import Record
+from softorder.cli._timing import Timing
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.1, 0.01])
@@ -40,6 +48,37 @@ def test_the_iterations_of_the_paper_agree():
     upstream = torch.randn_like(theirs)
     gradients = (torch.autograd.grad(p, scores, upstream)[0] for p in (theirs, ours))
     torch.testing.assert_close(*gradients, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["difftopk", "diffsort"])
+def test_networks_of_the_packages_agree(name):
+    """Their networks have other wires: when cold, all of them select the same."""
+    if find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    case = Case(Shape(4, 37), 3, 1e-6)
+    scores = case.scores()
+    module = import_module(f"benchmarks.providers.{name}_network")
+    theirs = [value for value in vars(module).values() if isinstance(value, Provider)]
+    assert theirs
+    expected = so.hard.permutation(scores, k=3, descending=True)
+    for provider in [*theirs, softorder_families.network("splitter")]:
+        p = provider.bind(case)(scores)
+        torch.testing.assert_close(p, expected, rtol=0, atol=1e-4)
+
+
+def test_the_families_suite_derives_its_figures():
+    """On made-up times: what is too slow is said to be."""
+    case, timing = Case(Shape(128, 1024), 5, 0.1), Timing(minimum=1.0, median=1.0, repetitions=1)
+    quick = dataclasses.replace(timing, minimum=0.5)
+    providers = [softorder_families.network("splitter"), softorder_families.network("bitonic")]
+    records = [
+        Record("networks", case, provider, time)
+        for provider, time in zip(providers, (timing, quick), strict=True)
+    ]
+    memory = Memory(case, providers[0], None, saved=4 * 128 * 1024)
+    late, kept = families_figures.derive(records, [memory])
+    assert (late.value, late.reached) == (2.0, False)
+    assert (kept.value, kept.reached) == (0.5, True)
 
 
 def test_the_recursion_over_units_agrees():

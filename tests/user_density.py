@@ -6,6 +6,9 @@ import torch
 class Student:
     """The least a user must give."""
 
+    def __repr__(self):
+        return "student"  # the same in every process
+
     def cdf(self, u):
         return 0.5 + 0.5 * u / torch.sqrt(2 + u * u)
 

@@ -42,6 +42,12 @@ def plain(*values: Tensor) -> bool:
     return True
 
 
+def finite(scores: Tensor) -> bool:
+    """Whether every score is finite. A sum tells it sooner, unless it overflows."""
+    scores = scores.detach()
+    return math.isfinite(scores.sum().item()) or bool(scores.isfinite().all())
+
+
 _PLAIN = (Tensor, torch.nn.Parameter)
 _is_batch = torch._C._functorch.is_legacy_batchedtensor  # of autograd's is_grads_batched
 

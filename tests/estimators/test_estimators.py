@@ -194,11 +194,11 @@ def test_straight_through_is_exact_for_a_linear_loss():
 def test_second_order_is_exact_for_a_quadratic_of_two_units():
     """n = 2, k = 1, the case of Liu et al. 2023; straight-through is biased there."""
     theta = _theta(2)
-    law = KHot(1, logits=theta, density="logistic")
+    law = KHot(1, logits=theta, design="sampford")
     wanted = _exact(law, lambda x: (x - _target(2)).square().sum(-1), theta)
 
     def estimates(estimator):
-        fresh = KHot(1, logits=theta, density="logistic")
+        fresh = KHot(1, logits=theta, design="sampford")
         loss = lambda x: (x - _target(2)).square().sum(-1)  # noqa: E731
         return _estimates(estimator, fresh, loss, theta, 100_000)
 
@@ -210,10 +210,10 @@ def test_second_order_is_exact_for_a_quadratic_of_two_units():
 
 def test_second_order_has_less_bias_than_straight_through():
     theta = _theta()
-    wanted = _exact(KHot(_K, logits=theta, density="logistic"), _quadratic, theta)
+    wanted = _exact(KHot(_K, logits=theta, design="sampford"), _quadratic, theta)
 
     def bias(estimator):
-        law = KHot(_K, logits=theta, density="logistic")
+        law = KHot(_K, logits=theta, design="sampford")
         return (_estimates(estimator, law, _quadratic, theta, 20_000).mean(0) - wanted).norm()
 
     assert bias(estimators.second_order) < 0.5 * bias(estimators.straight_through)

@@ -66,3 +66,15 @@ def test_a_row_alone_is_solved_as_well(kernel, density, dtype):
         alone = so.soft_topk(scores[i], k[i], method=density, temperature=temperature[i])
         error = (alone - together[i]).abs().max()
         assert error <= (2e-12 if dtype is np.float64 else 2e-6), label
+
+
+@_DTYPES
+@pytest.mark.parametrize("n", [8, 100, 1000])
+def test_certain_scores_stay_certain(kernel, dtype, n):
+    """The last step of a logistic row shifts odds, and those of p = 1 are infinite."""
+    row = np.random.default_rng(3).normal(size=n).astype(dtype)
+    row[:2] = np.inf
+    for k in np.linspace(2.1, n / 2, 20):
+        p = so.soft_topk(torch.from_numpy(row), k, method="logistic", temperature=0.5)
+        assert (p[:2] == 1).all(), k
+        assert (p <= 1).all(), k

@@ -43,14 +43,21 @@ def _case(row, name, method):
     return Case(row.operator, name, call, row, _kernels(row.operator, name))
 
 
+_PLAIN_TOO = {
+    ("soft_permutation", "softsort"),
+    ("soft_permutation", "network"),
+    ("soft_rank", "permutahedron"),
+}
+
+
 def _kernels(operator, name):
     """Which can serve it. Without compiled kernels, three densities share the same F-sums.
 
-    Other families call kernels for a sort only.
+    Of other families one operator each shows what they do without: the others are made alike.
     """
     if name == "student":
         return ("torch",)
     if name not in so.densities.BUILT_IN:
-        return ("native",)
+        return ("native", "torch") if (operator, name) in _PLAIN_TOO else ("native",)
     alike = operator in orderings.NAMES and name in ("logistic", "normal", "cauchy")
     return ("native",) if alike else ("native", "torch")

@@ -91,9 +91,55 @@ def test_first_and_second_derivatives(kind):
     assert torch.autograd.gradgradcheck(rows, (x, temperature))
 
 
-def test_the_default_is_the_shallowest():
-    assert network(1024, 5, None).kind == "splitter"
-    assert network(16, 8, None).kind == "pairwise"
+def test_the_default_depends_on_k_alone():
+    """Splitter networks for few of many, whatever n is: padding must not change the network."""
+    assert [network(n, 5, None).kind for n in (6, 1024)] == ["splitter", "splitter"]
+    assert [network(n, 9, None).kind for n in (10, 1024)] == ["pairwise", "pairwise"]
+    assert network(5, 5, None).kind == "pairwise"  # a sort
+
+
+def _padded_rows(kind, n, k, pad):
+    """P of n scores, and its part of P of these scores among absent ones."""
+    x, options = _scores(n), {"k": k, "method": NetworkMethod(kind), "descending": True}
+    mask = torch.ones(n + pad, dtype=torch.bool)
+    mask[1 : 1 + pad] = False
+    padded = torch.zeros(n + pad, dtype=x.dtype).masked_scatter(mask, x)
+    p = so.soft_permutation(padded, mask=mask, temperature=0.3, **options)
+    return so.soft_permutation(x, temperature=0.3, **options), p[:, mask]
+
+
+@pytest.mark.parametrize("kind", [None, "pairwise", "splitter"])
+@pytest.mark.parametrize(("n", "k"), [(7, 2), (16, 5), (16, 12), (33, 8), (100, 3)])
+def test_padding_changes_no_row(kind, n, k):
+    for pad in (1, 9, 40):
+        torch.testing.assert_close(*_padded_rows(kind, n, k, pad))
+
+
+@pytest.mark.parametrize("kind", ["odd_even", "bitonic"])
+def test_padding_changes_rows_and_they_say_so(kind):
+    alone, padded = _padded_rows(kind, 7, 3, 9)
+    assert (alone - padded).abs().max() > 1e-3
+    for laws in NetworkMethod(kind).breaks.values():
+        assert "masked_out_elements_change_nothing" in laws
+    assert not any("masked_out" in law for law in NetworkMethod("splitter").breaks["soft_topk"])
+
+
+def test_a_soft_topk_is_a_sum_of_rows():
+    x, options = _scores(3, 12), {"method": "network", "temperature": 0.5}
+    k = torch.tensor([2.0, 2.0, 3.25], dtype=torch.float64)
+    mask = so.soft_topk(x, k, **options)
+    torch.testing.assert_close(mask.sum(-1), k)
+    rows = so.soft_permutation(x[:2], k=2, descending=True, **options)
+    torch.testing.assert_close(mask[:2], rows.sum(1))
+    rows = so.soft_permutation(x[2:], k=4, descending=True, **options)
+    torch.testing.assert_close(mask[2:], rows[:, :3].sum(1) + 0.25 * rows[:, 3])
+
+
+def test_a_soft_topk_of_everything_is_one():
+    x = _scores(2, 6).requires_grad_()
+    p = so.soft_topk(x, 6, method="network")
+    assert (p == 1).all()
+    assert (torch.autograd.grad(p.sum(), x)[0] == 0).all()
 
 
 def test_wrong_options():

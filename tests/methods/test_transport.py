@@ -215,7 +215,7 @@ def test_one_that_did_not_converge_warns_once():
         ({"solver": "bfgs"}, ValueError, "solver must be one of newton, sinkhorn, but got 'bfgs'"),
         ({"tolerance": 0.0}, ValueError, "tolerance must be finite and > 0, but got 0.0"),
         ({"max_iterations": 0}, ValueError, "max_iterations must be at least 1, but got 0"),
-        ({"max_iterations": 2.0}, TypeError, "max_iterations must be an int or None"),
+        ({"max_iterations": 2.0}, TypeError, "max_iterations must be an int, but got float"),
         ({"cost": "cubic"}, TypeError, "cost must be 'squared' or a callable, but got 'cubic'"),
         ({"anchors": [0, 1]}, TypeError, "anchors must be a tensor or None, but got list"),
         ({"anchors": torch.tensor([1.0, 0.0])}, ValueError, "anchors must ascend"),

@@ -84,6 +84,14 @@ def test_every_method_with_a_logarithm_teaches_by_it(method):
     assert model.network.weight.grad.abs().sum() > 0
 
 
+def test_a_cold_loss_counts_the_hard_neighbours():
+    model = _model(k=4, temperature=1e-7)
+    (x, labels), (t, template_labels) = _data(), _data(40, seed=1)
+    _, indices = model.remember(t, template_labels).kneighbors(x)
+    other = (template_labels[indices] != labels.unsqueeze(1)).float().mean()
+    torch.testing.assert_close(model(x, labels, t, template_labels), other)
+
+
 def test_a_query_alone_in_its_class_teaches_nothing_by_the_logarithm():
     model = _model(loss="log_share")
     x, labels = _data()

@@ -6,6 +6,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from softorder.sampling import ConditionalPoisson
+from softorder.sampling._subsets import _points
 from tests.oracles import subsets
 
 _PROBLEMS = [
@@ -89,8 +90,17 @@ def test_rows_of_different_sizes():
         assert (together.sample((50,))[:, row].sum(-1) == sizes[row]).all()
 
 
-@pytest.mark.parametrize(("n", "k"), [(1000, 500), (1000, 3), (10_000, 5000), (10_000, 100)])
-@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize(
+    ("n", "k", "scale"),
+    [
+        (1000, 500, 0.1),
+        (1000, 500, 20.0),
+        (1000, 3, 1.0),
+        (10_000, 5000, 1.0),
+        (10_000, 5000, 20.0),
+        (10_000, 100, 1.0),
+    ],
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_large_rows(n, k, scale, dtype):
     logits = _logits(n, scale).to(dtype)
@@ -210,3 +220,10 @@ def test_published_example():
         [0.0559, 0.1377, 0.3452, 0.5351, 0.7461, 0.9100],
     ]
     _close(design.joint(), joint, rtol=0, atol=5e-5)
+
+
+def test_a_few_points_are_enough_for_every_row():
+    for n in (3, 30, 74, 75, 80, 100, 1000, 100_000):
+        for p in (0.5, 0.1, 1e-3, 1e-6):
+            angle, _ = _points(torch.full((n,), p * (1 - p), dtype=torch.float64), digits=37.0)
+            assert len(angle) <= 28

@@ -8,7 +8,7 @@ from pathlib import Path
 from softorder.cli._checkout import module
 from softorder.cli._extras import require
 
-_SUITES = ("topk", "rank", "transport", "sampling", "losses")
+_SUITES = ("topk", "rank", "transport", "families", "sampling", "losses")
 
 _EPILOG = """\
 examples:
@@ -16,6 +16,7 @@ examples:
   softorder bench --quick                   a first impression, some seconds
   softorder bench rank                      rank, sort and permutation only
   softorder bench transport                 sorted SOFT top-k against Sinkhorn's iterations
+  softorder bench families                  networks, row softmax, permutahedron
   softorder bench sampling                  k-hot draws and their log-probabilities
   softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench --only 128x1000 laplace   one shape and one density

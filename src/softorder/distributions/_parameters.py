@@ -55,7 +55,7 @@ class Parameters:
         self.design, self.relaxation = design, relaxation
         k = relaxation.k
         #: the logits are the design's own
-        self.own = own and by_logits and design.takes == "logits" and k is not None and _whole(k)
+        self.own = own and by_logits and design.takes == "logits" and _fixed(k)
         #: the last unit of the law is a phantom
         self.phantom = False
 
@@ -83,5 +83,6 @@ class Parameters:
         return self.design.from_probs(extended.probs, extended.size)
 
 
-def _whole(k: Tensor) -> bool:
-    return bool((k == k.round()).all())
+def _fixed(k: Tensor | None) -> bool:
+    """Whether k is whole, and not about to be learned: the natural law has no derivative in it."""
+    return k is not None and not k.requires_grad and bool((k == k.round()).all())

@@ -30,7 +30,8 @@ class KHot(Distribution):
     π = `so.soft_topk(θ, k, method=density)`, for every design that takes probabilities; without a
     k, π = F(θ), and k is Σ π. Designs with logits of their own, "conditional_poisson" and
     "gumbel_topk", take θ as these, P(x) ∝ e^<θ,x> for the former, unless `density` is given or k
-    is not whole. A k that is not whole is met on average, by a phantom unit: x has ⌊k⌋ or ⌈k⌉ ones.
+    is not whole or is learned. A k that is not whole is met on average, by a phantom unit: x has
+    ⌊k⌋ or ⌈k⌉ ones.
 
     The law that is sampled is the law that everything else speaks of: `mean` is that of the draws,
     also where it is not `probs` ("pareto"). What a design cannot tell raises NotImplementedError

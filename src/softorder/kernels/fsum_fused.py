@@ -4,7 +4,7 @@ The same numbers as sort, `fsum` or `invert`, and scatter would give, from compi
 keep a row in the cache from the first step to the last: ranks and the sort for the Laplace
 density, whatever the rows hold (-inf is absent and goes last, +inf is certain, NaN spoils its row),
 permutations for every density and finite scores. Nothing here is differentiable, but everything
-has a vector-Jacobian product: methods/fsum_eager.py builds on it.
+has a vector-Jacobian product: methods/fused.py builds on it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import fsum, native, ordering
 from softorder.kernels.threshold import number_of
@@ -32,7 +33,7 @@ def serves(scores: Tensor, density: Density) -> bool:
 def serves_permutation(scores: Tensor, density: Density) -> bool:
     """Whether there is one for their permutations; it wants finite scores."""
     known = any(density is law for law in BUILT_IN.values())
-    return known and _compiled(scores) and bool(scores.isfinite().all())
+    return known and _compiled(scores) and _check.finite(scores)
 
 
 def _compiled(scores: Tensor) -> bool:

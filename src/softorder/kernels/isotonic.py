@@ -11,18 +11,25 @@ log Σ_B e^s - log Σ_B e^w. Neighbours of equal value are one block. Sums are f
 dtype. A place with s = -inf comes last and is a block of its own, or of such places. NaN stays in
 its row. Time O(n) for a row: pool adjacent violators, where every place is pushed once and merged
 at most once. Not differentiable: the formula above is, with the blocks as constants.
+
+The operators `softorder::isotonic_l2` and `softorder::isotonic_kl` are served by the compiled
+library on CPUs, and by the same algorithm in plain Python elsewhere.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from itertools import accumulate
 
 import torch
 from torch import Tensor
 
+from softorder.kernels import native
 from softorder.kernels._operators import define, define_vmap
+
+_ISOTONIC = struct.Struct("@3P2N3i0P")  # struct Isotonic of csrc/isotonic.hpp, field by field
 
 
 def blocks(s: Tensor, w: Tensor, regularization: str) -> Tensor:
@@ -97,7 +104,38 @@ def _fake(s: Tensor, w: Tensor) -> Tensor:
     return s.new_empty(s.shape, dtype=torch.int64)
 
 
+def _compiled(s: Tensor, w: Tensor, entropic: bool) -> Tensor:
+    s, w = s.contiguous(), w.to(s.dtype).contiguous()
+    first, n = torch.empty_like(s, dtype=torch.int64), s.shape[-1]
+    native.call(
+        "isotonic",
+        _ISOTONIC.pack(
+            s.data_ptr(),
+            w.data_ptr(),
+            first.data_ptr(),
+            s.numel() // max(n, 1),
+            n,
+            entropic,
+            s.dtype is torch.float64,
+            native.threads(),
+        ),
+    )
+    return first
+
+
+def _on_cpu(plain: Callable, entropic: bool) -> Callable:
+    def run(s: Tensor, w: Tensor) -> Tensor:
+        return _compiled(s, w, entropic) if native.enabled() else plain(s, w)
+
+    return run
+
+
 for _name, _solve in (("l2", _l2), ("kl", _kl)):
     _run = _row_by_row(_solve)
-    define(f"isotonic_{_name}(Tensor s, Tensor w) -> Tensor", anywhere=_run, cpu=_run, fake=_fake)
+    define(
+        f"isotonic_{_name}(Tensor s, Tensor w) -> Tensor",
+        anywhere=_run,
+        cpu=_on_cpu(_run, entropic=_name == "kl"),
+        fake=_fake,
+    )
     define_vmap(f"isotonic_{_name}", matrices=(0, 1), numbers=())

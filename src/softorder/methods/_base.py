@@ -39,6 +39,7 @@ class Method:
     forward_mode: bool = True
     vmap: bool = True
     compile: bool = True
+    untraced: tuple[str, ...] = ()  #: operators that look at k: neither vmap nor compile
     breaks: Mapping[str, tuple[str, ...]] = MappingProxyType({})  #: laws, by operator
 
     def cost_of(self, operator: str) -> str:
@@ -155,6 +156,16 @@ def methods() -> MethodTable:
 
 
 def _row(operator: str, method: Method) -> Row:
-    claims = [field.name for field in fields(Row)][3:-1]
-    values = [getattr(method, claim) for claim in claims] + [method.breaks.get(operator, ())]
-    return Row(operator, method.name, method.cost_of(operator), *values)
+    traced = operator not in method.untraced
+    return Row(
+        operator=operator,
+        name=method.name,
+        cost=method.cost_of(operator),
+        smoothness=method.smoothness,
+        derivatives=method.derivatives,
+        forward_mode=method.forward_mode,
+        vmap=method.vmap and traced,
+        compile=method.compile and traced,
+        paper=method.paper,
+        breaks=method.breaks.get(operator, ()),
+    )

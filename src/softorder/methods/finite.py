@@ -74,7 +74,9 @@ class FiniteMethod(Method):
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         """Σ_j clamp(k - j + 1, 0, 1) P_ji in descending order: k rows, the last one in part."""
-        weights = row_weights(k, scores)
+        return self._weighted_rows(scores, row_weights(k, scores), temperature)
+
+    def _weighted_rows(self, scores: Tensor, weights: Tensor, temperature: Tensor) -> Tensor:
         p = self.soft_permutation(scores, temperature, True, weights.shape[-1])
         p = (p * weights.unsqueeze(-1)).sum(-2)
         return torch.where(scores == -math.inf, 0.0, p)
@@ -100,10 +102,13 @@ class MatrixMethod(FiniteMethod):
         return (p * place.to(p.dtype).unsqueeze(-1)).sum(-2)
 
 
-def row_weights(k: Tensor, scores: Tensor) -> Tensor:
-    """How much of row j = 0, 1, ... is among the first k: clamp(k - j, 0, 1), until it is 0."""
-    n = scores.shape[-1]
-    if _check.eager() and k.numel():
+def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:
+    """How much of row j = 0, 1, ... is among the first k: clamp(k - j, 0, 1).
+
+    For so many rows; without a number, until it is 0 if that can be seen.
+    """
+    n = scores.shape[-1] if rows is None else rows
+    if rows is None and _check.eager() and k.numel():
         n = max(math.ceil(k.detach().max().item()), 1)
     k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
     place = torch.arange(n, device=scores.device)
@@ -112,7 +117,7 @@ def row_weights(k: Tensor, scores: Tensor) -> Tensor:
 
 def _exceptions(scores: Tensor) -> SortedRows | None:
     """The rows in order; None if it is known that every score is finite."""
-    if _check.eager() and bool(scores.isfinite().all()):
+    if _check.eager() and _check.finite(scores):
         return None
     return sort_rows(scores)
 

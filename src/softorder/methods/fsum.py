@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density
+from softorder.kernels import fsum_fused
 from softorder.kernels.fsum_calculus import fsum, roots
 from softorder.kernels.threshold_torch import inverse
-from softorder.methods import fsum_eager
+from softorder.methods import fused
 from softorder.methods._base import Method, register
 from softorder.methods.shares import edge, log_share, share
 from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows
@@ -25,6 +26,9 @@ _FAST = {
     "permutation_cross_entropy": "O(n log n)",
 }
 _TILED = _FAST | dict.fromkeys(("soft_rank", "soft_sort", "permutation_cross_entropy"), "O(n²)")
+
+_RANK = fused.Operator(fsum_fused.rank, fsum_fused.rank_vjp)
+_SORT = fused.Operator(fsum_fused.sort, fsum_fused.sort_vjp)
 
 
 class FSumMethod(Method):
@@ -54,23 +58,26 @@ class FSumMethod(Method):
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._rank, temperature=temperature, descending=descending)
-        if fsum_eager.serves(scores, temperature, self.density):
-            return fsum_eager.run(fsum_eager.RANK, scores, temperature, descending, plain)
+        if fused.usable(temperature) and fsum_fused.serves(scores, self.density):
+            return fused.run(_RANK, scores, temperature, descending, plain)
         return plain(scores)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._sort, temperature=temperature, descending=descending)
-        if fsum_eager.serves(scores, temperature, self.density):
-            return fsum_eager.run(fsum_eager.SORT, scores, temperature, descending, plain)
+        if fused.usable(temperature) and fsum_fused.serves(scores, self.density):
+            return fused.run(_SORT, scores, temperature, descending, plain)
         return plain(scores)
 
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         plain = partial(self._permutation, temperature=temperature, descending=descending, k=k)
-        if fsum_eager.serves_permutation(scores, temperature, self.density):
-            operator = fsum_eager.permutation(self.density, k)
-            return fsum_eager.run(operator, scores, temperature, descending, plain)
+        if fused.usable(temperature) and fsum_fused.serves_permutation(scores, self.density):
+            operator = fused.Operator(
+                partial(fsum_fused.permutation, density=self.density, k=k),
+                partial(fsum_fused.permutation_vjp, density=self.density),
+            )
+            return fused.run(operator, scores, temperature, descending, plain)
         return plain(scores)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:

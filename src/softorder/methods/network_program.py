@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.networks import Network, selection_network, sorting_network
 
 
@@ -36,21 +37,19 @@ class Program(NamedTuple):
 
 
 def program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
-    """The instructions that bring the k smallest of n to the front, on a network of that kind.
-
-    Without a kind, on the shallower one of "splitter" and "pairwise".
-    """
+    """The instructions that bring the k smallest of n to the front, on a network of that kind."""
     if torch.compiler.is_compiling():
         steps, outputs = _numbers(n, k, kind)
         lists = (Step(*(_index(index, device) for index in step)) for step in steps)
         return Program(tuple(lists), _index(outputs, device))
-    return _program(n, k, kind, device)
+    # A tensor that is made inside a transformation of torch.func must not outlive it.
+    return (_kept_tensors if _check.eager() else _tensors)(n, k, kind, device)
 
 
 @torch.compiler.assume_constant_result
 def _numbers(n: int, k: int, kind: str | None) -> tuple:
     """The program without tensors: a constant to the tracer, which must not look inside."""
-    steps, outputs = _program(n, k, kind, torch.device("cpu"))
+    steps, outputs = _instructions(n, k, kind)
     return tuple(tuple(tuple(v.tolist()) for v in step) for step in steps), tuple(outputs.tolist())
 
 
@@ -58,33 +57,48 @@ def _index(places: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(places, dtype=torch.int64, device=device)
 
 
-@lru_cache(maxsize=64)
-def _program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
-    steps, outputs = _instructions(network(n, k, kind))
-    moved = (Step(*(index.to(device) for index in step)) for step in steps)
-    return Program(tuple(moved), outputs.to(device))
+def _tensors(n: int, k: int, kind: str | None, device: torch.device) -> Program:
+    steps, outputs = _instructions(n, k, kind)
+    moved = (Step(*(torch.from_numpy(index).to(device) for index in step)) for step in steps)
+    return Program(tuple(moved), torch.from_numpy(outputs).to(device))
+
+
+_kept_tensors = lru_cache(maxsize=64)(_tensors)
 
 
 def network(n: int, k: int, kind: str | None) -> Network:
-    """The network that `program` takes."""
+    """The network that `program` takes.
+
+    Without a kind, "splitter" for few of many and "pairwise" otherwise: both are the networks of
+    fewer wires when their last wires are idle. The choice must not depend on n, if k < n.
+    """
+    if kind is None:
+        kind = selecting(k) if k < n else "pairwise"
     if k == n and kind != "splitter":
-        return sorting_network(n, kind or "pairwise")
-    kinds = ("splitter", "pairwise") if kind is None else (kind,)
-    return min((selection_network(n, k, each) for each in kinds), key=lambda net: net.depth)
+        return sorting_network(n, kind)
+    return selection_network(n, k, kind)
 
 
-def _instructions(network: Network) -> Program:
-    """The first list holds all wires."""
-    before = np.arange(network.n)
+def selecting(k: int) -> str:
+    """The kind of network for the selection of k: splitter networks are shallow for few."""
+    return "splitter" if k <= 8 else "pairwise"
+
+
+@lru_cache(maxsize=64)
+def _instructions(n: int, k: int, kind: str | None) -> tuple[list[list[np.ndarray]], np.ndarray]:
+    """The fields of every Step, and the outputs. The first list holds all wires."""
+    wires = network(n, k, kind)
+    before = np.arange(wires.n)
     steps = []
-    for pairs, needed in zip(network.comparators, _needed(network), strict=True):
+    for pairs, needed in zip(wires.comparators, _needed(wires), strict=True):
         step, before = _step(pairs, needed, before)
         steps.append(step)
-    outputs = _places(before, network.n)[list(network.outputs)]
-    return Program(tuple(steps), torch.from_numpy(outputs))
+    return steps, _places(before, wires.n)[list(wires.outputs)]
 
 
-def _step(pairs: np.ndarray, needed: np.ndarray, before: np.ndarray) -> tuple[Step, np.ndarray]:
+def _step(
+    pairs: np.ndarray, needed: np.ndarray, before: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
     """The instructions for one layer, and the list behind it."""
     low, high = pairs
     rest = np.setdiff1d(before, pairs)
@@ -92,7 +106,7 @@ def _step(pairs: np.ndarray, needed: np.ndarray, before: np.ndarray) -> tuple[St
     behind = values[needed[values]]
     place, place_behind = (_places(wires, len(needed)) for wires in (before, behind))
     sources = np.concatenate([np.arange(2 * len(low)), 2 * len(low) + place[rest]])
-    parts = (
+    step = [
         place[low],
         place[high],
         high,
@@ -101,8 +115,8 @@ def _step(pairs: np.ndarray, needed: np.ndarray, before: np.ndarray) -> tuple[St
         place_behind[high],
         place_behind[rest],
         np.argsort(place[values]),
-    )
-    return Step(*map(torch.from_numpy, parts)), behind
+    ]
+    return step, behind
 
 
 def _needed(network: Network) -> list[np.ndarray]:

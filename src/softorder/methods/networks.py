@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
 from softorder import _check, networks
+from softorder.kernels import network_fused
 from softorder.kernels.threshold_torch import inverse
+from softorder.methods import fused
 from softorder.methods._base import register
-from softorder.methods.finite import FiniteMethod
-from softorder.methods.network_program import Program, Step, program
+from softorder.methods.finite import FiniteMethod, row_weights
+from softorder.methods.network_program import Program, Step, network, program, selecting
 
 
 def _optimal(u: Tensor) -> Tensor:
@@ -31,6 +34,15 @@ COMPARATORS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+#: What a network breaks that is not that of fewer wires when its last ones are idle.
+_PADDING = (
+    "masked_out_elements_change_nothing",
+    "minus_infinity_changes_nothing",
+    "a_mask_may_differ_from_row_to_row",
+    "padding_takes_no_gradient",
+)
+
+
 class NetworkMethod(FiniteMethod):
     """A comparator of values a and b on wires i < j leaves a' on i and b' on j,
 
@@ -45,15 +57,23 @@ class NetworkMethod(FiniteMethod):
 
     All but the logistic one are monotone: a' never falls when a or b rises.
 
+    A soft top-k is the sum of k rows, descending, with the last one in part.
+
     What it breaks: the result depends on which score enters on which wire. So it does not follow a
-    permutation of the scores, equal scores get different shares, even as τ → 0, and k rows are not
-    those of a full sort, since they come from another network. At high temperature values are not
-    in order, and P does not become even. Steep comparators enlarge rounding errors.
+    permutation of the scores, equal scores get different shares, even as τ → 0, and a top-k mask
+    may give more to a lower score. Selecting the k largest is another network than selecting the
+    rest, and k rows are not those of a full sort. At high temperature values are not in order, and
+    P does not become even. Steep comparators enlarge rounding errors.
+
+    A compiled kernel keeps the scores for the backward pass, and nothing else. Where the
+    temperature learns, in torch.func and under torch.compile, plain torch keeps O(n k) per layer.
+    A soft top-k has to look at k, to know which network: neither vmap over k nor torch.compile can
+    follow.
 
     Args:
-        kind: of the network, see `so.networks`; None takes "pairwise", or "splitter" where that is
-            shallower. Without its last wires a pairwise network is that of fewer wires, so that
-            padding changes nothing; with the others it does.
+        kind: of the network, see `so.networks`; None takes "splitter" to select up to 8 and
+            "pairwise" otherwise. Without its last wires each of these is the network of fewer
+            wires, so that padding changes nothing; with "odd_even" and "bitonic" it does.
         comparator: "logistic", "cauchy", "reciprocal" or "optimal".
 
     Papers: Petersen et al. (2021, 2022 a, b).
@@ -66,12 +86,27 @@ class NetworkMethod(FiniteMethod):
     """
 
     name = "network"
-    operators = ("soft_sort", "soft_permutation")
+    operators = ("soft_topk", "soft_sort", "soft_permutation")
+    untraced = ("soft_topk",)
     cost = MappingProxyType(
-        {"soft_sort": "O(n log² n)", "soft_permutation": "O(n k log n), O(n² log² n) for all rows"}
+        {
+            "soft_topk": "O(n k log n)",
+            "soft_sort": "O(n log² n)",
+            "soft_permutation": "O(n k log n), O(n² log² n) for all rows",
+        }
     )
     breaks = MappingProxyType(
         {
+            "soft_topk": (
+                "order_is_preserved",
+                "equal_scores_get_equal_shares",
+                "all_equal_scores_get_k_over_n",
+                "raising_a_score_helps_it_alone",
+                "cold_limit_is_hard",
+                "warm_limit_is_even",
+                "what_the_top_leaves_is_the_bottom",
+                "follows_a_permutation",
+            ),
             "soft_sort": ("sorted_scores_ascend", "follows_a_permutation"),
             "soft_permutation": (
                 "cold_limit_is_hard",
@@ -91,32 +126,90 @@ class NetworkMethod(FiniteMethod):
         _check.choice("comparator", comparator, COMPARATORS)
         self.kind = kind
         self.comparator = comparator
+        if kind in ("odd_even", "bitonic"):
+            laws = {operator: (*broken, *_PADDING) for operator, broken in self.breaks.items()}
+            self.breaks = MappingProxyType(laws)
+
+    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        """The sum of the rows of the network that selects ⌈k⌉; rows of scores do not meet.
+
+        In float64, where steep comparators enlarge rounding errors that nobody sees.
+        """
+        x, rows = scores.reshape(-1, scores.shape[-1]).double(), scores.shape[:-1]
+        k, temperature = (v.expand(rows).reshape(-1) for v in (k, temperature))
+        wanted = k.detach().ceil().clamp(min=1)
+        sizes = wanted.unique().long().tolist()
+        if len(sizes) == 1:
+            p = self._first_rows(x, k, temperature, sizes[0])
+            return p.reshape(scores.shape).to(scores.dtype)
+        p = torch.zeros_like(x)
+        for size in sizes:
+            chosen = wanted == size
+            part = self._first_rows(x[chosen], k[chosen], temperature[chosen], size)
+            p = p.index_put((chosen,), part)
+        return p.reshape(scores.shape).to(scores.dtype)
+
+    def _first_rows(self, x: Tensor, k: Tensor, temperature: Tensor, size: int) -> Tensor:
+        """A soft top-k by a network that selects `size`, also where that is all."""
+        method = self if self.kind else NetworkMethod(selecting(size), self.comparator)
+        p = method._weighted_rows(x, row_weights(k, x, size), temperature)
+        there = x != -math.inf
+        all_of_them = (k >= there.sum(-1)).unsqueeze(-1) & ~p.isnan()
+        return torch.where(all_of_them, there.to(p.dtype), p)  # columns sum to 1, but for roundings
 
     def _values(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
     ) -> Tensor:
-        wires = _Wires(-x if descending else x, live)
-        plan = program(x.shape[-1], x.shape[-1], self.kind, x.device)
-        values, _ = self._forward(plan, wires, temperature)
-        t = (values.index_select(0, plan.outputs) + wires.start).movedim(0, -1)
-        return -t if descending else t
+        wires = _Wires(x, live)
+        return self._run(wires, temperature, descending, x.shape[-1], matrix=False)
 
     def _rows(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         if k == 0:
             return x.unsqueeze(-2)[..., :0, :]
-        wires = _Wires(-x if descending else x, live)
+        wires = _Wires(x, live)
+        return wires.to_origin(self._run(wires, temperature, descending, k, matrix=True))
+
+    def _run(
+        self, wires: _Wires, temperature: Tensor, descending: bool, k: int, matrix: bool
+    ) -> Tensor:
+        """The first k values, or rows of the permutation, of scores in the order of their wires."""
+        x, count = wires.scores, wires.count
+        path = self._plain_rows if matrix else self._plain_values
+        plain = partial(path, count=count, temperature=temperature, descending=descending, k=k)
+        if not (fused.usable(temperature) and network_fused.serves(x)):
+            return plain(x)
+        circuit = network_fused.Circuit(
+            network(x.shape[-1], k, self.kind), self.comparator, matrix, count
+        )
+        operator = fused.Operator(
+            partial(network_fused.run, circuit=circuit), partial(network_fused.vjp, circuit=circuit)
+        )
+        return fused.run(operator, x, temperature, descending, plain)
+
+    def _plain_values(
+        self, x: Tensor, count: Tensor | None, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
         plan = program(x.shape[-1], k, self.kind, x.device)
-        values, kept = self._forward(plan, wires, temperature)
-        return wires.to_origin(_back_to_front(plan, values, kept))
+        start, values = _wires_first(x, descending)
+        values, _ = self._forward(plan, values, count, temperature)
+        t = values.index_select(0, plan.outputs).movedim(0, -1)
+        return start + (-t if descending else t)
+
+    def _plain_rows(
+        self, x: Tensor, count: Tensor | None, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        plan = program(x.shape[-1], k, self.kind, x.device)
+        _, values = _wires_first(x, descending)
+        values, kept = self._forward(plan, values, count, temperature)
+        return _back_to_front(plan, values, kept).movedim(0, -1)
 
     def _forward(
-        self, plan: Program, wires: _Wires, temperature: Tensor
+        self, plan: Program, values: Tensor, count: Tensor | None, temperature: Tensor
     ) -> tuple[Tensor, list[Tensor]]:
         """The last list of values (wires first), and what the comparators of each layer keep."""
         step_function = COMPARATORS[self.comparator]
-        values = wires.values
         scale = inverse(temperature, values.dtype).squeeze(-1)
         limit = torch.finfo(values.dtype).max ** 0.5
         if not plan.steps:  # a single score, that depends on everything by 0
@@ -125,8 +218,8 @@ class NetworkMethod(FiniteMethod):
         for step in plan.steps:
             a, b = values.index_select(0, step.low), values.index_select(0, step.high)
             keep = step_function(((b - a) * scale).clamp(-limit, limit))
-            if wires.count is not None:
-                keep = torch.where(_column(step.wire, keep) < wires.count, keep, 1.0)
+            if count is not None:
+                keep = torch.where(_column(step.wire, keep) < count, keep, 1.0)
             swap = (1 - keep) * (b - a)
             values = torch.cat([a + swap, b - swap, values]).index_select(0, step.taken)
             kept.append(keep)
@@ -134,24 +227,29 @@ class NetworkMethod(FiniteMethod):
 
 
 class _Wires:
-    """Scores on wires, wires first; those that are not live are on the last wires."""
+    """Scores in the order of their wires: those that are not live are on the last ones."""
 
     def __init__(self, x: Tensor, live: Tensor | None) -> None:
-        self.count, self.order = None, None
+        self.scores, self.count, self.order = x, None, None
         if live is not None:
             self.count = live.sum(-1)
             self.order = torch.argsort((~live).to(torch.int8), dim=-1, stable=True)
-            x = x.gather(-1, self.order)
-        # Only differences count: what all scores have in common shall not cost digits.
-        self.start = x.detach()[..., 0]
-        self.values = x.movedim(-1, 0) - self.start
+            self.scores = x.gather(-1, self.order)
 
-    def to_origin(self, q: Tensor) -> Tensor:
-        """(wires, ..., k) as (..., k, scores)."""
-        p = q.movedim(0, -1)
+    def to_origin(self, p: Tensor) -> Tensor:
+        """The columns of (..., k, wires) at the places of the scores."""
         if self.order is None:
             return p
         return torch.empty_like(p).scatter(-1, self.order.unsqueeze(-2).expand_as(p), p)
+
+
+def _wires_first(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
+    """The first score of every row, and the differences to it, or from it, wires first.
+
+    Only differences count: what all scores have in common shall not cost digits.
+    """
+    start = x.detach()[..., :1]
+    return start, (start - x if descending else x - start).movedim(-1, 0)
 
 
 def _back_to_front(plan: Program, values: Tensor, kept: list[Tensor]) -> Tensor:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import isotonic, ordering
+from softorder.kernels import isotonic, isotonic_fused, ordering
+from softorder.methods import fused
 from softorder.methods._base import register
 from softorder.methods.finite import FiniteMethod
 
@@ -53,7 +56,7 @@ class PermutahedronMethod(FiniteMethod):
     operators = ("soft_rank", "soft_sort")
     breaks = MappingProxyType(
         {
-            "soft_rank": ("equal_scores_get_equal_ranks",),
+            "soft_rank": ("doubled_scores_double_their_ranks",),
             "soft_sort": ("scales_with_scores_and_temperature", "values_are_homogeneous"),
         }
     )
@@ -64,18 +67,47 @@ class PermutahedronMethod(FiniteMethod):
         _check.choice("regularization", regularization, REGULARIZATIONS)
         self.regularization = regularization
         self.name = "permutahedron" if regularization == "l2" else f"permutahedron_{regularization}"
+        self._fused_rank, self._fused_sort = map(self._fused, ("rank", "sort"))
         self.smoothness = "piecewise linear" if regularization == "l2" else "once, by pieces smooth"
+
+    def _fused(self, operator: str) -> fused.Operator:
+        entropic = self.regularization == "kl"
+        return fused.Operator(
+            partial(isotonic_fused.project, operator=operator, entropic=entropic),
+            partial(isotonic_fused.project_vjp, operator=operator, entropic=entropic),
+        )
+
+    def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(super().soft_rank, temperature=temperature, descending=descending)
+        return self._run(self._fused_rank, scores, temperature, descending, plain)
+
+    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        plain = partial(super().soft_sort, temperature=temperature, descending=descending)
+        return self._run(self._fused_sort, scores, temperature, descending, plain)
+
+    def _run(
+        self,
+        operator: fused.Operator,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        plain: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        if fused.usable(temperature) and isotonic_fused.serves(scores):
+            return fused.run(operator, scores, temperature, descending, plain)
+        return plain(scores)
 
     def _ranks(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
     ) -> Tensor:
-        x, dtype = (-x if descending else x).double(), x.dtype
-        z = (x - x.detach().amax(-1, keepdim=True)) / temperature.unsqueeze(-1)
-        order, there = _descending(z, live)
+        dtype, (z, order, there) = x.dtype, _from_the_top(x.double(), live, negated=descending)
         places = _places_down(there)
         if self.regularization == "kl":
             places = places.log()
-        ranks = self._project(z.gather(-1, order), places, there)
+        # Measured from the middle one, so that an outlier does not cost the others their digits.
+        middle = (there.sum(-1, keepdim=True) // 2).clamp(max=x.shape[-1] - 1)
+        z = (z - z.detach().gather(-1, middle)) / temperature.unsqueeze(-1)
+        ranks = self._project(z, places, there)
         if self.regularization == "kl":
             ranks = ranks.exp()
         return torch.empty_like(ranks).scatter(-1, order, ranks).to(dtype)
@@ -83,10 +115,9 @@ class PermutahedronMethod(FiniteMethod):
     def _values(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
     ) -> Tensor:
-        z = (x if descending else -x).double()
-        order, there = _descending(z, live)
+        z, _, there = _from_the_top(x.double(), live, negated=not descending)
         target = _places_down(there) / temperature.unsqueeze(-1)
-        t = self._project(target.expand_as(z), z.gather(-1, order), there)
+        t = self._project(target.expand_as(z), z, there)
         return (t if descending else -t).to(x.dtype)
 
     def _project(self, s: Tensor, w: Tensor, there: Tensor) -> Tensor:
@@ -100,12 +131,15 @@ class PermutahedronMethod(FiniteMethod):
         return (ds - average(ds, first)) + (start + average(dw, first))
 
 
-def _descending(z: Tensor, live: Tensor | None) -> tuple[Tensor, Tensor]:
-    """An order from the largest down, the live ones first, and which places it fills with those."""
-    if live is None:
-        return ordering.sort(-z).order, torch.ones_like(z, dtype=torch.bool)
-    order = ordering.sort(torch.where(live, -z, math.inf)).order
-    return order, live.gather(-1, order)
+def _from_the_top(x: Tensor, live: Tensor | None, negated: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, or their negatives, from the largest down, the order, and which places are live."""
+    if live is not None:
+        x = torch.where(live, x, math.inf if negated else -math.inf)
+    order = ordering.sort(x).order
+    order = order if negated else order.flip(-1)
+    there = torch.ones_like(x, dtype=torch.bool) if live is None else live.gather(-1, order)
+    z = torch.where(there, x.gather(-1, order), 0.0)
+    return -z if negated else z, order, there
 
 
 def _places_down(there: Tensor) -> Tensor:

@@ -5,13 +5,16 @@ Rows sum to 1, columns need not: an element may be wanted for several places, or
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from softorder.kernels import ordering
+from softorder.kernels import ordering, row_softmax
 from softorder.kernels.threshold_torch import inverse
+from softorder.methods import fused
 from softorder.methods._base import register
 from softorder.methods.finite import MatrixMethod
 
@@ -20,6 +23,7 @@ class RowSoftmaxMethod(MatrixMethod):
     """P_j = softmax_i(L_ji/τ), with the logits L of a family."""
 
     operators = ("soft_topk", "soft_rank", "soft_sort", "soft_permutation")
+    family: str  #: what the compiled kernel calls it
 
     smoothness = "once, kinks at ties"
     cost = MappingProxyType(
@@ -32,6 +36,26 @@ class RowSoftmaxMethod(MatrixMethod):
     )
 
     def _rows(
+        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        if k == 0:
+            return x.unsqueeze(-2)[..., :0, :]
+        if not (fused.usable(temperature) and row_softmax.serves(x)):
+            return self._plain_rows(x, live, temperature, descending, k)
+
+        def plain(x: Tensor) -> Tensor:
+            x = x if live is None else torch.where(live, x, 0.0)
+            return self._plain_rows(x, live, temperature, descending, k)
+
+        if live is not None:
+            x = torch.where(live, x, -math.inf if descending else math.inf)
+        operator = fused.Operator(
+            partial(row_softmax.rows, family=self.family, k=k),
+            partial(row_softmax.rows_vjp, family=self.family),
+        )
+        return fused.run(operator, x, temperature, descending, plain)
+
+    def _plain_rows(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         n = x.shape[-1]
@@ -60,7 +84,7 @@ _BROKEN_BY_BOTH = {
         "too_few_available_are_all_taken",
         "k_n_takes_everything",
     ),
-    "soft_rank": ("ranks_follow_the_scores", "equal_scores_get_equal_ranks"),
+    "soft_rank": ("ranks_follow_the_scores", "doubled_scores_double_their_ranks"),
     "soft_sort": ("raising_a_score_lowers_nothing",),
     "soft_permutation": ("rows_and_columns_sum_to_one",),
 }
@@ -82,7 +106,7 @@ class SoftSort(RowSoftmaxMethod):
     Paper: SoftSort (Prillo & Eisenschlos 2020).
     """
 
-    name = "softsort"
+    name = family = "softsort"
     paper = "SoftSort (Prillo & Eisenschlos 2020)"
     breaks = MappingProxyType(_BROKEN_BY_BOTH)
 
@@ -107,7 +131,7 @@ class NeuralSort(RowSoftmaxMethod):
     Paper: NeuralSort (Grover et al. 2019).
     """
 
-    name = "neuralsort"
+    name = family = "neuralsort"
     paper = "NeuralSort (Grover et al. 2019)"
     breaks = MappingProxyType(
         _BROKEN_BY_BOTH

@@ -1,4 +1,4 @@
-"""A comparator network as plain data, and pictures of it."""
+"""A comparator network as plain data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor
+
+from softorder.networks import pictures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +75,8 @@ class Network:
     def draw(self) -> str:
         """A picture for a terminal: wires from left to right, a gap between layers.
 
+        A wire ends behind its last comparator, unless a result comes out of it.
+
         >>> import softorder as so
         >>> print(so.networks.sorting_network(4).draw())
         0 ─●─●──── 0
@@ -80,33 +84,11 @@ class Network:
         2 ─●─●┼─●─ 2
         3 ─●──●─── 3
         """
-        wires = [_WIRE] * self.n
-        for layer in self.layers:
-            parts = [*_columns(layer, self.n), [_WIRE] * self.n]
-            wires = ["".join(wire) for wire in zip(wires, *parts, strict=True)]
-        width = len(str(self.n - 1))
-        place = {wire: str(j) for j, wire in enumerate(self.outputs)}
-        lines = [f"{i:>{width}} {wire} {place.get(i, '')}" for i, wire in enumerate(wires)]
-        return "\n".join(line.rstrip() for line in lines)
+        return pictures.text(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """The same picture with matplotlib."""
-        from matplotlib import pyplot
-
-        axes = pyplot.subplots()[1] if ax is None else ax
-        x = 0.0
-        for layer in self.layers:
-            for column in _apart(layer):
-                low, high = np.array(column).T
-                axes.vlines(np.full(len(column), x), low, high, color="C0", lw=1)
-                axes.plot(np.full(2 * len(column), x), [*low, *high], "o", color="C0", ms=3)
-                x += 0.4
-            x += 0.6
-        axes.hlines(np.arange(self.n), -1, x, color="0.7", lw=0.6, zorder=0)
-        axes.plot(np.full(self.k, x), self.outputs, ">", color="C1", ms=4)
-        axes.invert_yaxis()
-        axes.set(xticks=[], ylabel="wire", title=str(self))
-        return axes
+        """The same picture with matplotlib, on axes of yours or in a figure of its own."""
+        return pictures.plot(self, ax)
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -114,29 +96,3 @@ class Network:
     def __str__(self) -> str:
         task = "sorts" if self.k == self.n else f"selects {self.k} of"
         return f"{self.kind} network, {task} {self.n}: depth {self.depth}, size {self.size}"
-
-
-_WIRE, _CROSSED, _END = "─", "┼", "●"
-
-
-def _columns(layer: Layer, n: int) -> list[list[str]]:
-    """One character per wire for each group of comparators that do not overlap in a picture."""
-    columns = []
-    for group in _apart(layer):
-        column = [_WIRE] * n
-        for low, high in group:
-            column[low : high + 1] = [_END, *[_CROSSED] * (high - low - 1), _END]
-        columns.append(column)
-    return columns
-
-
-def _apart(layer: Layer) -> list[list[tuple[int, int]]]:
-    """The comparators of a layer in groups that can be drawn above each other."""
-    groups: list[list[tuple[int, int]]] = []
-    for low, high in sorted(layer):
-        free = next((group for group in groups if group[-1][1] < low), None)
-        if free is None:
-            groups.append([(low, high)])
-        else:
-            free.append((low, high))
-    return groups

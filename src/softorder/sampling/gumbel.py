@@ -14,8 +14,8 @@ class GumbelTopK(Design):
     """The k largest of θ_i + G_i with Gumbel noise G: k draws by e^θ without replacement.
 
     Also known as weighted random sampling and as the Plackett-Luce law of the first k places. Its
-    inclusion probabilities are *not* its parameters, nor `so.soft_topk` of them, and there is no
-    formula for them: no mean, and no way to ask for given probabilities. `from_probs` draws in
+    inclusion probabilities are *not* its parameters, nor `so.soft_topk` of them, and have no closed
+    form: no mean here, and no way to ask for given probabilities. `from_probs` draws in
     proportion to π.
     """
 

@@ -118,7 +118,7 @@ def attention_weights(
         else:
             shares = soft_topk(scores, most, method=method, temperature=temperature)
         weights = weights * shares
-        # The best key has a share of k/S at least and a weight of 1/S: never a division by 0.
+        # The best key has a share of k/S and a weight of 1/S at least: never a division by 0.
         weights = weights / weights.sum(-1, keepdim=True)
     return torch.where(closed, 0.0, weights)
 

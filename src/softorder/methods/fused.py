@@ -1,20 +1,18 @@
-"""Soft ranks, sorts and permutations by the fused kernels, in eager mode, with first derivatives.
+"""Fused kernels in eager mode, as differentiable functions of the scores.
 
-Second derivatives come from the plain path, which is told as a function of the scores.
+First derivatives come from the kernel's vector-Jacobian product. Second ones come from the plain
+path, which is told as a function of the scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.densities import Density
-from softorder.kernels import fsum_fused
 
 
 class Operator(NamedTuple):
@@ -24,30 +22,8 @@ class Operator(NamedTuple):
     vjp: Callable[..., Tensor]
 
 
-RANK = Operator(fsum_fused.rank, fsum_fused.rank_vjp)
-SORT = Operator(fsum_fused.sort, fsum_fused.sort_vjp)
-
-
-def permutation(density: Density, k: int) -> Operator:
-    """The first k rows of a permutation."""
-    return Operator(
-        partial(fsum_fused.permutation, density=density, k=k),
-        partial(fsum_fused.permutation_vjp, density=density),
-    )
-
-
-def serves(scores: Tensor, temperature: Tensor, density: Density) -> bool:
-    """Whether `run` can be used for ranks and sorts."""
-    return _plain_values(temperature) and fsum_fused.serves(scores, density)
-
-
-def serves_permutation(scores: Tensor, temperature: Tensor, density: Density) -> bool:
-    """Whether `run` can be used for permutations."""
-    return _plain_values(temperature) and fsum_fused.serves_permutation(scores, density)
-
-
-def _plain_values(temperature: Tensor) -> bool:
-    # A temperature that learns needs the plain path.
+def usable(temperature: Tensor) -> bool:
+    """Whether fused kernels may run now: a temperature that learns needs the plain path."""
     return _check.eager() and not (temperature.requires_grad and torch.is_grad_enabled())
 
 
@@ -60,7 +36,7 @@ def run(
 ) -> Tensor:
     """The operator's result, differentiable in the scores; `plain` computes the same."""
     if torch.is_grad_enabled() and scores.requires_grad:
-        return _Fused.apply(scores, temperature, descending, operator, plain)
+        return _apply(scores, temperature, descending, operator, plain)
     return operator.forward(scores, temperature, descending)[0]
 
 
@@ -93,3 +69,7 @@ class _Fused(torch.autograd.Function):
         else:
             gradient = operator.vjp(upstream, ctx.kind(upstream, *saved), temperature, descending)
         return gradient, None, None, None, None
+
+
+# Function.apply without its preparations for torch.func, which is not at work in eager mode.
+_apply = super(torch.autograd.Function, _Fused).apply

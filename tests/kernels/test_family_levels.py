@@ -1,0 +1,45 @@
+"""The kernels of the other families at every SIMD level, against plain torch."""
+
+import pytest
+
+from tests.runtime.processes import run
+
+_SCRIPT = """
+import torch, softorder as so
+from softorder.kernels import native
+from softorder.methods import NetworkMethod
+
+assert native.level() == "{level}"
+torch.set_num_threads(2)
+generator = torch.Generator().manual_seed(0)
+
+
+def calls(x):
+    options = {{"temperature": 0.3, "descending": True}}
+    for method in ("softsort", "neuralsort", "network", NetworkMethod("bitonic", "optimal")):
+        yield so.soft_permutation(x, k=3, method=method, **options)
+    for method in ("permutahedron", "permutahedron_kl"):
+        yield so.soft_rank(x, method=method, **options)
+        yield so.soft_sort(x, method=method, **options)
+
+
+for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
+    x = torch.randn(19, 1100, generator=generator).to(dtype).requires_grad_()
+    results = []
+    for kind in ("native", "torch"):
+        with native.use(kind):
+            found = list(calls(x))
+        upstream = [torch.linspace(-1, 1, p.numel()).view_as(p).to(dtype) for p in found]
+        results.append(found + [torch.autograd.grad(*v)[0] for v in zip(found, [x] * 8, upstream)])
+    for ours, plain in zip(*results):
+        scale = plain.abs().max().item()
+        torch.testing.assert_close(ours, plain, rtol=0, atol=tolerance * max(scale, 1))
+"""
+
+
+@pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
+def test_every_level(level):
+    known = run("from softorder.kernels import native; print(native.level())", SOFTORDER_SIMD=level)
+    if known.strip() != level:
+        pytest.skip(f"this machine has no {level}")
+    run(_SCRIPT.format(level=level), SOFTORDER_SIMD=level)
