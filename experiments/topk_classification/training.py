@@ -11,8 +11,6 @@ import softorder as so
 from experiments.topk_classification.candidates import Candidate
 from experiments.topk_classification.data import Data, Split
 
-_RATE = 3e-3
-
 
 @dataclass(frozen=True)
 class Result:
@@ -30,13 +28,13 @@ def run(data: Data, candidate: Candidate, seed: int, judge: Split) -> Result:
     """Trains, and counts the hits on one of the splits."""
     start = time.perf_counter()
     torch.manual_seed(seed)
-    model = data.model()
+    model = data.model().to(data.device)
     criterion = candidate.criterion(data.classes)
-    optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
+    optimizer = torch.optim.Adam(model.parameters(), lr=data.rate)
     steps = data.epochs * -(-len(data.train) // data.batch)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, data.rate, total_steps=steps)
     for _ in range(data.epochs):
-        for batch in torch.randperm(len(data.train)).split(data.batch):
+        for batch in torch.randperm(len(data.train)).to(data.device).split(data.batch):
             optimizer.zero_grad()
             criterion(model(data.train.inputs[batch]), data.train.target[batch]).backward()
             optimizer.step()

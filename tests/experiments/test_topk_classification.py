@@ -1,15 +1,17 @@
 """The experiment runs, and reports what it found."""
 
-import json
 from dataclasses import replace
 
 import pytest
 import torch
 
-from experiments.topk_classification import report
-from experiments.topk_classification.candidates import METHODS, Candidate, candidates
+from experiments.experiment import Setting
+from experiments.topk_classification.candidates import METHODS, TEMPERATURES, Candidate, candidates
 from experiments.topk_classification.data import load
-from experiments.topk_classification.training import Result, run
+from experiments.topk_classification.resnet import resnet18
+from experiments.topk_classification.training import run
+from experiments.topk_classification.tuning import tuned
+from tests.experiments.test_data import write_cifar10, write_cifar100, write_fonts
 
 
 @pytest.fixture(scope="module")
@@ -50,24 +52,24 @@ def test_cities_are_split_by_name():
     assert data.model()(data.test.inputs[:3]).shape == (3, data.classes)
 
 
-def test_results_are_written_merged_and_judged(tmp_path):
-    def results(method, k, top1, top5):
-        return [
-            Result("digits", method, k, 0.3, seed, top1 + 0.01 * seed, top5, 1.0)
-            for seed in range(2)
-        ]
+def test_softmax_has_no_temperature_to_tune_and_others_have(digits):
+    softmax = Candidate("softmax", "1")
+    assert tuned(digits, softmax) == softmax
+    chosen = tuned(digits, Candidate("laplace", "1 and 5"))
+    assert chosen.temperature in TEMPERATURES
 
-    softmax = results("softmax", "1", 0.9, 0.95)
-    ours = results("laplace", "5", 0.5, 0.96) + results("laplace", "1 and 5", 0.91, 0.97)
-    ours += results("laplace", "1 to 5", 0.8, 0.94)
-    list(report.write(tmp_path, ours))
-    paths = list(report.write(tmp_path, softmax))
-    assert [path.name for path in paths] == ["digits.json", "results.md", "results.png"]
-    rows = json.loads(paths[0].read_text())
-    assert len(rows) == 8
-    text = paths[1].read_text()
-    assert "| softmax | 1 |  | 90.50 ± 0.71 | 95.00 ± 0.00 |" in text
-    assert "top-1 above softmax: 1 of 1; top-5 above softmax: 1 of 1" in text
-    assert "top-1 above softmax: 0 of 1; top-5 above softmax: 0 of 1" in text
-    assert "top-5 above k = 5 alone: 1 of 1" in text
-    assert paths[2].stat().st_size > 1000
+
+def test_the_residual_network_has_the_parameters_of_resnet18():
+    assert resnet18(100, 4)(torch.zeros(2, 3, 32, 32)).shape == (2, 100)
+    numbers = sum(p.numel() for p in resnet18(100).parameters())
+    assert numbers == 11_220_132  # as the usual implementations for CIFAR-100 have
+
+
+@pytest.mark.parametrize("name", ["glyphs", "cifar10", "cifar100"])
+def test_pictures_are_split_and_fit_their_network(tmp_path, name):
+    write = {"glyphs": write_fonts, "cifar10": write_cifar10, "cifar100": write_cifar100}
+    write[name](tmp_path)
+    data = load(name, quick=True, setting=Setting(data=tmp_path))
+    assert min(map(len, (data.train, data.validation, data.test))) > 0
+    assert data.model()(data.test.inputs[:2]).shape == (2, data.classes)
+    assert int(data.train.target.max()) < data.classes

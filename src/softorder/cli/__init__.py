@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from softorder.cli import bench, demo, methods
+from softorder.cli import bench, demo, methods, reproduce
 
 _EPILOG = """\
 start here:
   softorder methods        what there is to choose from
   softorder demo           see it work: trains on handwritten digits, about a minute, no network
   softorder bench --quick  time it on this machine (needs a checkout of the repository)
+  softorder reproduce      the experiments of the papers (needs a checkout, too)
 
 In Python:
 
@@ -35,6 +36,6 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for command in (demo, bench, methods):
+    for command in (demo, bench, reproduce, methods):
         command.add_parser(commands)
     return parser

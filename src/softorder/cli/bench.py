@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import sys
 from pathlib import Path
-from typing import Any
 
+from softorder.cli._checkout import module
 from softorder.cli._extras import require
 
 _SUITES = ("topk", "rank", "transport", "families", "sampling", "losses")
@@ -62,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     require("bench", matplotlib="bench")
-    suites = {name: _suite(name) for name in _chosen(arguments.suites)}
+    suites = {name: module("bench", f"benchmarks.{name}") for name in _chosen(arguments.suites)}
     known = list(dict.fromkeys(name for suite in suites.values() for name in suite.names()))
     unknown = sorted(set(arguments.only) - set(known))
     if unknown:
@@ -83,14 +81,3 @@ def _chosen(names: list[str]) -> list[str]:
             f"softorder bench: unknown suite {', '.join(unknown)}; known are {', '.join(_SUITES)}"
         )
     return names or list(_SUITES)
-
-
-def _suite(name: str) -> Any:
-    """The benchmarks are part of the repository, not of the installed package."""
-    if not Path("benchmarks", f"{name}.py").exists():
-        raise SystemExit(
-            "softorder bench: there is no benchmarks/ in the current folder. "
-            "Run it from the root of a checkout of the softorder repository."
-        )
-    sys.path.insert(0, str(Path.cwd()))
-    return importlib.import_module(f"benchmarks.{name}")

@@ -1,0 +1,69 @@
+"""All the experiments, for the command line and the documentation."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from experiments.data.sources import SOURCES, find
+from experiments.experiment import Experiment, Setting
+from experiments.paper import Paper
+from experiments.running import Order, run
+from experiments.trials import Trials
+from softorder.cli._table import Table
+
+__all__ = ["Order", "Setting", "get", "listing", "names", "run", "run_all"]
+
+
+def names() -> list[str]:
+    """The folders that have an experiment.py."""
+    return sorted(path.parent.name for path in Path(__file__).parent.glob("*/experiment.py"))
+
+
+def get(name: str) -> Experiment:
+    if name not in names():
+        raise SystemExit(
+            f"softorder reproduce: no experiment {name!r}; there are {', '.join(names())}"
+        )
+    experiment: Experiment = import_module(f"experiments.{name}.experiment").EXPERIMENT
+    return experiment
+
+
+def listing(output: Path, data: Path | None) -> Table:
+    """Each experiment and preset: paper, data, whether it is here, and how much is done."""
+    table = Table(["experiment", "preset", "paper", "data", "trials done"])
+    for name in names():
+        experiment = get(name)
+        source = Paper.of(experiment).source.split(";")[0]
+        for preset in experiment.presets:
+            table.add(name, preset, source, *_state(experiment, preset, output, data))
+            name = source = ""
+    return table
+
+
+def _state(experiment: Experiment, preset: str, output: Path, data: Path | None) -> tuple[str, str]:
+    used = experiment.sources(preset)
+    here = [f"{SOURCES[name].title} ({_where(name, data)})" for name in used]
+    kept = output / experiment.name / f"{preset}.json"
+    config = experiment.presets[preset]
+    total = len(experiment.arms(config)) * config.seeds
+    done = len(Trials.read(kept).records) if kept.exists() else 0
+    return ", ".join(here) or "none to fetch", f"{done} of {total}"
+
+
+def _where(name: str, data: Path | None) -> str:
+    if find(name, data):
+        return "here"
+    return "to be fetched" if SOURCES[name].archives else "missing, no package has it"
+
+
+def run_all(order: Order) -> list[str]:
+    """One after the other; one that cannot run does not stop the rest. Returns what did not run."""
+    failed = []
+    for name in names():
+        try:
+            run(get(name), order)
+        except SystemExit as error:
+            print(error)
+            failed.append(name)
+    return failed

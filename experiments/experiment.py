@@ -1,0 +1,61 @@
+"""What an experiment is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.trials import Column, Figures, Trials
+
+Trial = Callable[[str, int], Figures]  #: of an arm and a seed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the command line says besides the preset: where data is, and where to compute."""
+
+    data: Path | None = None
+    fetch: bool = False
+    device: str = "cpu"
+
+
+def no_data(_config: Any, _arm: str) -> tuple[str, ...]:
+    """For experiments whose data is made, or comes inside an installed package."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of a paper, that can be run.
+
+    The folder experiments/NAME has a module experiment.py with an `EXPERIMENT`, and paper.json with
+    the figures that the paper has.
+    """
+
+    name: str  #: of its folder
+    title: str
+    presets: Mapping[str, Any]  #: configurations, dataclasses with a field `seeds`
+    columns: Sequence[Column]
+    arms: Callable[[Any], Sequence[str]]  #: of a configuration
+    session: Callable[[Any, Setting, Trials], Trial]  #: the last: what has been done already
+    needs: Callable[[Any, str], Sequence[str]] = no_data  #: data sets of a configuration and arm
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    draw: Callable[[Trials, Path], None] | None = None  #: if dots per arm are not the right plot
+
+    def config(self, preset: str) -> dict[str, Any]:
+        """As it is kept in JSON."""
+        kept: dict[str, Any] = json.loads(json.dumps(asdict(self.presets[preset])))
+        return kept
+
+    def sources(self, preset: str) -> list[str]:
+        """Names of all the data sets of a preset."""
+        config = self.presets[preset]
+        every = (name for arm in self.arms(config) for name in self.needs(config, arm))
+        return list(dict.fromkeys(every))
+
+    @property
+    def folder(self) -> Path:
+        return Path(__file__).parent / self.name

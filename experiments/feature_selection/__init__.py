@@ -1,0 +1,1 @@
+"""Which 50 of 784 pixels to look at: k-hot sampling, section 4, table 3."""

@@ -1,0 +1,52 @@
+"""Learn a network and, with it, which pixels it is shown."""
+
+from __future__ import annotations
+
+import torch
+
+import softorder as so
+from experiments.data.sources import SOURCES
+from experiments.experiment import Experiment, Setting, Trial
+from experiments.feature_selection.config import PRESETS, Config
+from experiments.feature_selection.training import judge, load, train
+from experiments.khot_methods import METHODS
+from experiments.trials import Column, Figures, Trials
+
+COLUMNS = (
+    Column("loss", "test loss", 4),
+    Column("best_loss", "test loss, k most probable pixels", 4),
+    Column("accuracy", "test accuracy, %", 2, 100),
+    Column("seconds", "seconds", 0),
+)
+
+
+def arms(config: Config) -> list[str]:
+    return [f"{SOURCES[d].title}, {m}" for d in config.data for m in config.methods]
+
+
+def needs(config: Config, arm: str) -> list[str]:
+    return [name for name in config.data if arm.startswith(f"{SOURCES[name].title}, ")]
+
+
+def session(config: Config, setting: Setting, _: Trials) -> Trial:
+    def trial(arm: str, seed: int) -> Figures:
+        (name,) = needs(config, arm)
+        images = load(name, setting).part(config.training, config.test, seed).to(setting.device)
+        torch.manual_seed(seed)  # the same network for every arm
+        method = METHODS[arm.split(", ", 1)[1]]
+        pixels = images.images[0].numel()
+        gate = so.nn.KHotGate(pixels, config.k, **method._asdict()).to(setting.device)
+        return judge(train(images, gate, config), gate, images)
+
+    return trial
+
+
+EXPERIMENT = Experiment(
+    name="feature_selection",
+    title="Feature selection: 50 of 784 pixels",
+    presets=PRESETS,
+    columns=COLUMNS,
+    arms=arms,
+    session=session,
+    needs=needs,
+)

@@ -1,0 +1,1 @@
+"""Variational autoencoders with k-hot codes: k-hot sampling, section 4, table 4."""

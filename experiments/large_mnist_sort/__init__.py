@@ -1,0 +1,1 @@
+"""Sorting numbers of four MNIST digits: LapSum, section 5.2, table 4."""

@@ -1,0 +1,1 @@
+"""Polynomial programming: k-hot sampling, appendix C, figure 9."""

@@ -1,0 +1,117 @@
+"""English to French: a small transformer with softmax and with top-k attention."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+
+import torch
+from torch import nn
+
+from experiments.experiment import Experiment, Setting, Trial
+from experiments.topk_attention.config import PRESETS, Config
+from experiments.topk_attention.data import PAD, Data, load
+from experiments.topk_attention.model import Translator
+from experiments.trials import Column, Figures, Trials
+
+COLUMNS = (
+    Column("bleu", "BLEU", 2),
+    Column("hard", "BLEU, hard at inference", 2),
+    Column("loss", "test loss per word", 3),
+)
+
+
+def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
+    """Train, translate the test sentences, count."""
+    data = _data(setting, config, seed)
+    method = arm.removeprefix("top-k, ") if arm != "softmax" else None
+    sizes = (len(data.english.names), len(data.french.names))
+    torch.manual_seed(seed)
+    model = Translator(config, *sizes, method)
+    torch.manual_seed(1000 + seed)  # the same batches for every arm
+    _train(model, data, config)
+    figures = {"bleu": _bleu(model, data, config), "loss": _loss(model, data)}
+    if method is not None:
+        model.hard(True)
+        figures["hard"] = _bleu(model, data, config)
+    return figures
+
+
+@lru_cache(maxsize=1)
+def _data(setting: Setting, config: Config, seed: int) -> Data:
+    sizes = (config.pairs, config.test_pairs, config.words, config.vocabulary)
+    return load(setting, *sizes, seed)
+
+
+def _train(model: Translator, data: Data, config: Config) -> None:
+    optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98))
+    criterion = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=config.label_smoothing)
+    model.train()
+    for update in range(config.updates):
+        done = update / config.updates
+        rate = min(
+            (update + 1) / (config.warm_up * config.updates), (1 - done) / (1 - config.warm_up)
+        )
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * rate
+        items = torch.randint(len(data.training), (config.batch,)).tolist()
+        english = data.english.tensor([data.training[i][0] for i in items], wrap=False)
+        french = data.french.tensor([data.training[i][1] for i in items], wrap=True)
+        logits = model(english, french[:, :-1])
+        loss = criterion(logits.flatten(0, 1), french[:, 1:].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+
+
+@torch.no_grad()
+def _loss(model: Translator, data: Data) -> float:
+    """Cross-entropy of the reference, without smoothing."""
+    criterion = nn.CrossEntropyLoss(ignore_index=PAD, reduction="sum")
+    model.eval()
+    total = words = 0.0
+    for part in _parts(data):
+        english = data.english.tensor([pair[0] for pair in part], wrap=False)
+        french = data.french.tensor([pair[1] for pair in part], wrap=True)
+        logits = model(english, french[:, :-1])
+        total += criterion(logits.flatten(0, 1), french[:, 1:].flatten()).item()
+        words += (french[:, 1:] != PAD).sum().item()
+    return total / words
+
+
+def _bleu(model: Translator, data: Data, config: Config) -> float:
+    """Of the words as they are tokenised here, in lower case: tokenize="none"."""
+    from sacrebleu.metrics import BLEU
+
+    model.eval()
+    said = []
+    for part in _parts(data):
+        english = data.english.tensor([pair[0] for pair in part], wrap=False)
+        rows = model.translate(english, config.words + 4).tolist()
+        said += [data.french.text(row) for row in rows]
+    wanted = [" ".join(pair[1]) for pair in data.test]
+    return BLEU(tokenize="none", force=True).corpus_score(said, [wanted]).score
+
+
+def _parts(data: Data) -> list:  # type: ignore[type-arg]
+    return [data.test[i : i + 250] for i in range(0, len(data.test), 250)]
+
+
+def session(config: Config, setting: Setting, _: Trials) -> Trial:
+    return partial(trial, config=config, setting=setting)
+
+
+def needs(_config: Config, _arm: str) -> tuple[str, ...]:
+    return ("english_french",)
+
+
+EXPERIMENT = Experiment(
+    name="topk_attention",
+    title="Top-k attention: English to French",
+    presets=PRESETS,
+    columns=COLUMNS,
+    arms=lambda config: config.arms,
+    session=session,
+    needs=needs,
+    devices=("cpu",),
+)

@@ -1,0 +1,90 @@
+"""A small transformer whose attention is softmax or top-k."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+import softorder as so
+from experiments.topk_attention.config import Config
+from experiments.topk_attention.data import END, PAD, START
+
+
+class Translator(nn.Module):
+    """The transformer of torch; `method` puts a top-k attention into every layer."""
+
+    def __init__(self, config: Config, english: int, french: int, method: str | None) -> None:
+        super().__init__()
+        width = config.width
+        options = {"dropout": config.dropout, "batch_first": True, "norm_first": True}
+        self.english, self.french = nn.Embedding(english, width), nn.Embedding(french, width)
+        encoder = nn.TransformerEncoderLayer(width, config.heads, 4 * width, **options)
+        decoder = nn.TransformerDecoderLayer(width, config.heads, 4 * width, **options)
+        if method is not None:
+            attend = {
+                "method": method,
+                "temperature": config.temperature,
+                "learnable_temperature": True,
+            }
+            of = so.nn.TopKAttention.from_attention
+            encoder.self_attn = of(encoder.self_attn, config.k, **attend)
+            decoder.self_attn = of(decoder.self_attn, config.k, **attend)
+            decoder.multihead_attn = of(decoder.multihead_attn, config.k, **attend)
+        self.encoder = nn.TransformerEncoder(
+            encoder, config.layers, nn.LayerNorm(width), enable_nested_tensor=False
+        )
+        self.decoder = nn.TransformerDecoder(decoder, config.layers, nn.LayerNorm(width))
+        self.out = nn.Linear(width, french)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+
+    def forward(self, english: Tensor, french: Tensor) -> Tensor:
+        """Logits of the next French word, everywhere."""
+        return self._say(*self._read(english), french)
+
+    @torch.no_grad()
+    def translate(self, english: Tensor, longest: int) -> Tensor:
+        """The most likely word, one after the other."""
+        memory, shut = self._read(english)
+        said = torch.full((len(english), 1), START)
+        ended = torch.zeros(len(english), dtype=torch.bool)
+        for _ in range(longest):
+            word = self._say(memory, shut, said)[:, -1].argmax(-1)
+            said = torch.cat([said, word.unsqueeze(1)], 1)
+            ended |= word == END
+            if ended.all():
+                break
+        return said[:, 1:]
+
+    def hard(self, on: bool) -> None:
+        """Whether top-k attention is hard at inference."""
+        for module in self.modules():
+            if isinstance(module, so.nn.TopKAttention):
+                module.hard_inference = on
+
+    def _read(self, english: Tensor) -> tuple[Tensor, Tensor]:
+        shut = english == PAD
+        memory = self.encoder(_placed(self.english(english)), src_key_padding_mask=shut)
+        return memory, shut
+
+    def _say(self, memory: Tensor, shut: Tensor, french: Tensor) -> Tensor:
+        length = french.shape[1]
+        later = torch.ones(length, length, dtype=torch.bool).triu(1)
+        features = self.decoder(
+            _placed(self.french(french)),
+            memory,
+            tgt_mask=later,
+            memory_key_padding_mask=shut,
+        )
+        return self.out(features)
+
+
+def _placed(x: Tensor) -> Tensor:
+    """With sines and cosines of the place."""
+    length, width = x.shape[-2:]
+    rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000) / width))
+    angle = torch.arange(length).unsqueeze(1) * rate
+    return x * math.sqrt(width) + torch.cat([angle.sin(), angle.cos()], -1)

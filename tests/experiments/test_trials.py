@@ -1,0 +1,160 @@
+"""Every experiment's trial, on a tiny configuration."""
+
+import zipfile
+from dataclasses import replace
+
+import pytest
+import torch
+
+from experiments import catalogue
+from experiments.data import SOURCES
+from experiments.experiment import Setting
+from experiments.khot_vae.config import Code
+from experiments.large_mnist_sort.model import RowCrossEntropy, criterion, hits
+from experiments.large_mnist_sort.numbers import draw, places
+from experiments.trials import Trials
+from tests.experiments.test_data import write_mnist
+
+IMAGES = {"training": 40, "test": 20, "epochs": 1, "batch": 20, "hidden": (8, 8), "seeds": 1}
+TINY = {
+    "feature_selection": {**IMAGES, "k": 5},
+    "learn_k": {**IMAGES, "fixed": (5,), "starts": (5, 20)},
+    "khot_vae": {**IMAGES, "codes": (Code(4, 2, 3), Code(12, 6, 1, methods=("πST", "πST2")))},
+    "polynomial": {"n": 6, "k": 3, "problems": 2, "samples": 4, "steps": 4, "every": 2},
+    "root_finding": {"n": 200},
+    "large_mnist_sort": {"channels": (2, 2), "hidden": 4, "batch": 2, "steps": 2, "test": 5},
+    "knn": {"training": 300, "steps": 2, "queries": 10, "templates": 20},
+    "beam_search": {
+        "words": 8,
+        "test_words": 4,
+        "hidden": 8,
+        "batch": 4,
+        "pretraining": 2,
+        "updates": 2,
+        "preselect": 8,
+    },
+    "topk_attention": {
+        "pairs": 12,
+        "test_pairs": 4,
+        "vocabulary": 20,
+        "width": 8,
+        "heads": 2,
+        "batch": 4,
+        "updates": 2,
+    },
+    "topk_classification": {"small": True, "methods": ("softmax", "laplace", "softsort")},
+    "runtime_memory": {
+        "sizes": (10, 100),
+        "seconds": 0.001,
+        "methods": ("laplace", "neuralsort", "sequential_softmax"),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("mnist", "fashion"):
+        write_mnist(folder / name, train=60, test=30)
+    (folder / "cmudict").mkdir()
+    words = ("cat K AE1 T", "act AE1 K T", "tack T AE1 K", "tact T AE1 K T", "at AE1 T")
+    lines = [*words, "at(2) AH0 T", "a AH0", "ta T AA1", "cac K AE1 K", "tat T AE1 T", "aa AA1"]
+    lines += ["caa K AA1", "taa T AA1", "tac T AE1 K", "taca T AE1 K AH0 # not a word"]
+    (folder / "cmudict" / "cmudict.dict").write_text("\n".join(lines))
+    pairs = [f"{a} {b}.\t{b} {a}!\tnote" for a in "abcde" for b in "vwxyz"]
+    (folder / "english_french").mkdir()
+    with zipfile.ZipFile(folder / "english_french" / "fra-eng.zip", "w") as archive:
+        archive.writestr("fra.txt", "\n".join(pairs))
+    return folder
+
+
+def test_there_is_a_tiny_configuration_for_everyone():
+    assert set(TINY) == set(catalogue.names())
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_every_arm_gives_the_figures_of_its_columns(name, data):
+    if name == "topk_attention":
+        pytest.importorskip("sacrebleu")
+    experiment = catalogue.get(name)
+    config = replace(experiment.presets["quick"], **TINY[name])
+    trials = Trials(name, {})
+    trial = experiment.session(config, Setting(data=data), trials)
+    keys = {column.key for column in experiment.columns} - {"seconds"}
+    seen: set[str] = set()
+    for arm in experiment.arms(config):
+        assert set(experiment.needs(config, arm)) <= SOURCES.keys()
+        torch.manual_seed(0)
+        figures = trial(arm, 0)
+        numbers = {key: figures[key] for key in keys & figures.keys()}
+        assert all(isinstance(number, float | int) for number in numbers.values()), arm
+        assert numbers, arm
+        trials.add(arm, 0, figures)
+        seen |= numbers.keys()
+    assert seen == keys
+
+
+@pytest.mark.parametrize("name", ["polynomial", "learn_k", "runtime_memory"])
+def test_own_plots_are_drawn(name, data, tmp_path):
+    experiment = catalogue.get(name)
+    config = replace(experiment.presets["quick"], **TINY[name])
+    trials = Trials(name, {"every": 2})
+    trial = experiment.session(config, Setting(data=data), trials)
+    for arm in experiment.arms(config):
+        trials.add(arm, 0, trial(arm, 0))
+    experiment.draw(trials, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_seed_gives_the_same_figures(data):
+    experiment = catalogue.get("feature_selection")
+    config = replace(experiment.presets["quick"], **TINY["feature_selection"])
+
+    def figures(seed):
+        trial = experiment.session(config, Setting(data=data), Trials("", {}))
+        return trial("MNIST, πST", seed)
+
+    assert figures(1) == figures(1)
+    assert figures(1) != figures(2)
+
+
+def test_the_second_order_estimator_ends_nearer_to_the_optimum():
+    """The finding of the paper's figure 9, in small."""
+    experiment = catalogue.get("polynomial")
+    sizes = {"n": 10, "k": 5, "problems": 4, "samples": 64, "steps": 150, "learning_rate": 0.1}
+    config = replace(experiment.presets["quick"], **sizes)
+    trial = experiment.session(config, Setting(), Trials("", {}))
+    torch.manual_seed(0)
+    excess = {arm: trial(arm, 0)["excess"] for arm in ("πST", "πST2")}
+    assert excess["πST2"] < 0.5 * excess["πST"]
+
+
+# ---- sorting numbers --------------------------------------------------------------------------
+
+
+def test_images_show_the_numbers_that_they_are_ordered_by():
+    images = torch.arange(10.0).view(10, 1, 1, 1).expand(10, 1, 4, 4)  # a digit is its grey value
+    torch.manual_seed(0)
+    lists, target = draw(images, torch.arange(10), (5, 7), digits=3, shrink=2)
+    assert lists.shape == (5, 7, 1, 2, 6)
+    digits = lists[..., 0, 0, ::2]
+    numbers = (digits * torch.tensor([100.0, 10.0, 1.0])).sum(-1)
+    assert torch.equal(target, places(numbers))
+    in_order = torch.empty_like(numbers).scatter_(-1, target, numbers)
+    assert (in_order.diff(dim=-1) >= 0).all()
+
+
+def test_both_cross_entropies_agree_where_both_are_known():
+    torch.manual_seed(0)
+    scores, target = torch.randn(3, 5), torch.stack([torch.randperm(5) for _ in range(3)])
+    whole = RowCrossEntropy("laplace", 0.7)(scores, target)
+    entries = criterion("laplace", 0.7)(scores, target)
+    torch.testing.assert_close(whole, entries)
+    assert isinstance(criterion("neuralsort", 0.7), RowCrossEntropy)
+
+
+def test_hits_count_whole_orders_and_places():
+    scores = torch.tensor([[0.1, 0.2, 0.3], [0.2, 0.1, 0.3]])
+    whole, right = hits(scores, torch.tensor([[0, 1, 2], [0, 1, 2]]))
+    assert whole.tolist() == [1, 0]
+    torch.testing.assert_close(right, torch.tensor([1, 1 / 3], dtype=torch.float64))
