@@ -111,8 +111,9 @@ struct GradientSums {
   }
 };
 
-// Writes f(u_i) to d and sums it against 1 and v, and against u and uv where τ wants a gradient.
-template <class F, class T, bool kByTemperature>
+// Writes f(u_i) to d and sums it against 1 and v, and against u and uv where τ wants a gradient. Without
+// kDense there is no v, and nothing is summed against it.
+template <class F, class T, bool kByTemperature, bool kDense>
 GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshold<T> b, T scale) {
   GradientSums total;
   const T unit = scale / F::kUnit;
@@ -121,12 +122,14 @@ GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshol
     for_packs(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const Pack<T> z = (scores - b.centre) - b.rest;
       const Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
-      const Pack<T> upstream = count == kLanes<T> ? load(v + begin + i) : load_part(v + begin + i, count, T(0));
       std::memcpy(d + begin + i, &f, count * sizeof(T));
-      pdf += f, pdf_v += f * upstream;
-      if constexpr (kByTemperature) {
-        const Pack<T> fu = f == T(0) ? Pack<T>{} : f * (z * unit);
-        pdf_u += fu, pdf_uv += fu * upstream;
+      pdf += f;
+      Pack<T> fu{};
+      if constexpr (kByTemperature) fu = f == T(0) ? Pack<T>{} : f * (z * unit), pdf_u += fu;
+      if constexpr (kDense) {
+        const Pack<T> upstream = count == kLanes<T> ? load(v + begin + i) : load_part(v + begin + i, count, T(0));
+        pdf_v += f * upstream;
+        if constexpr (kByTemperature) pdf_uv += fu * upstream;
       }
     });
     total += {sum_lanes(pdf), sum_lanes(pdf_v)};
@@ -135,19 +138,39 @@ GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshol
   return total;
 }
 
+// An upstream that is 0 but for one element.
+template <class T> struct OneHot {
+  std::size_t at;
+  T weight, pdf;
+};
+
+template <class F, class T>
+OneHot<T> add_one_hot(const TopkBackward& a, std::size_t row, Threshold<T> b, T unit, GradientSums& sums) {
+  const auto at = static_cast<std::size_t>(a.index[row]);
+  const T pdf = static_cast<const T*>(a.grad_scores)[row * a.n + at], weight = static_cast<const T*>(a.upstream)[row];
+  const T u = ((static_cast<const T*>(a.scores)[row * a.n + at] - b.centre) - b.rest) * unit;
+  sums.pdf_v = double(pdf) * double(weight);
+  sums.pdf_uv = pdf == T(0) ? 0 : sums.pdf_v * double(u);
+  return {at, weight, pdf};
+}
+
 template <class F, class T>
 void backward_row(const TopkBackward& a, std::size_t row, double temperature, Team team) {
   const T* x = static_cast<const T*>(a.scores) + row * a.n;
-  const T* v = static_cast<const T*>(a.upstream) + row * a.n;
+  const T* v = a.index ? nullptr : static_cast<const T*>(a.upstream) + row * a.n;
   T* out = static_cast<T*>(a.grad_scores) + row * a.n;
   const Threshold<T> b{static_cast<const T*>(a.centre)[row], static_cast<const T*>(a.rest)[row]};
   const T scale = scale_of<F, T>(temperature);
   GradientSums sums;
+  OneHot<T> one{};
   if (std::isfinite(b.centre)) {
+    const auto dense = a.grad_temperature ? sum_gradients<F, T, true, true> : sum_gradients<F, T, false, true>;
+    const auto sparse = a.grad_temperature ? sum_gradients<F, T, true, false> : sum_gradients<F, T, false, false>;
     sums = team.sum<GradientSums>(a.n, [&](std::size_t begin, std::size_t end, int) {
-      const auto sum = a.grad_temperature ? sum_gradients<F, T, true> : sum_gradients<F, T, false>;
-      return sum(x + begin, v + begin, out + begin, end - begin, b, scale);
+      if (!v) return sparse(x + begin, nullptr, out + begin, end - begin, b, scale);
+      return dense(x + begin, v + begin, out + begin, end - begin, b, scale);
     });
+    if (!v) one = add_one_hot<F, T>(a, row, b, scale / F::kUnit, sums);
   }
   const bool flat = sums.pdf == 0;
   const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
@@ -158,11 +181,18 @@ void backward_row(const TopkBackward& a, std::size_t row, double temperature, Te
   const T centre = T(mean), inverse = T(1 / temperature);
   team.split(a.n, [&](std::size_t begin, std::size_t end, int) {
     if (flat) return std::fill(out + begin, out + end, T(a.grad_k[row]) * T(0));
+    if (!v) {
+      const T factor = -inverse * centre;
+#pragma omp simd
+      for (std::size_t i = begin; i < end; ++i) out[i] *= factor;
+      return;
+    }
 #pragma omp simd
     for (std::size_t i = begin; i < end; ++i) {
       out[i] = out[i] > T(0) ? out[i] * inverse * (v[i] - centre) : T(0);
     }
   });
+  if (!v && !flat) out[one.at] = one.pdf * inverse * (one.weight - centre);
 }
 
 // A short row that wants no gradient in τ stays in registers between the sums and the result. False if
@@ -194,7 +224,7 @@ template <class F, class T> bool backward_short(const TopkBackward& a, std::size
 }
 
 template <class F, class T> void backward(const TopkBackward& a) {
-  const bool is_short = a.n <= kShortRow && a.grad_temperature == nullptr;
+  const bool is_short = a.n <= kShortRow && a.grad_temperature == nullptr && a.index == nullptr;
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     double temperature = std::numeric_limits<double>::quiet_NaN();
     T scale{}, inverse{};  // rows mostly share τ

@@ -24,7 +24,8 @@ struct TopkForward {
 
 struct TopkBackward {
   const void* scores;
-  const void* upstream;
+  const void* upstream;       // rows × n; or, with an index, one number per row,
+  const std::int64_t* index;  // and where in the row it is; may be null
   const double* temperature;
   const void* centre;
   const void* rest;

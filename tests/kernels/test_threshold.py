@@ -78,3 +78,26 @@ def test_certain_scores_stay_certain(kernel, dtype, n):
         p = so.soft_topk(torch.from_numpy(row), k, method="logistic", temperature=0.5)
         assert (p[:2] == 1).all(), k
         assert (p <= 1).all(), k
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+@_DTYPES
+@pytest.mark.parametrize("n", [7, 40, 3000])
+@pytest.mark.parametrize("by_temperature", [False, True])
+def test_an_upstream_of_one_entry(kernel, density, dtype, n, by_temperature):
+    """One number per row does what a row with zeros around it does; NaN and flat rows included."""
+    rng = np.random.default_rng(5)
+    scores = torch.from_numpy(rng.normal(size=(6, n)).astype(dtype))
+    scores[3, 1], scores[4] = torch.nan, 0.0
+    k = torch.tensor([1.0, 2.5, n / 2, 1.0, 3.0, n], dtype=torch.float64)
+    temperature = torch.tensor([0.1, 1.0, 10.0, 1.0, 1.0, 1.0], dtype=torch.float64)
+    number, index = list(BUILT_IN).index(density), torch.tensor([0, 1, 2, 3, 4, 5])
+    weight = torch.from_numpy(rng.normal(size=6).astype(dtype))
+    b = threshold.solve(scores, k, temperature, density).b
+    upstream = torch.zeros_like(scores).scatter_(-1, index[:, None], weight[:, None])
+    rest = (scores, temperature, b, number, by_temperature)
+    dense = threshold.backward(upstream, *rest)
+    sparse = threshold.backward_of_one(weight, index, *rest)
+    tolerance = 1e-13 if dtype is np.float64 else 1e-5
+    for one, other in zip(sparse, dense, strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)

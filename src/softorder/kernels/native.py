@@ -108,7 +108,7 @@ if hasattr(os, "register_at_fork"):
 # struct TopkForward and TopkBackward of csrc/topk.hpp, field by field: pointers, sizes, integers.
 # A packed string of bytes is several times cheaper to make than a ctypes.Structure.
 _FORWARD = struct.Struct("@7P4N3i0P")
-_BACKWARD = struct.Struct("@8P3N3i0P")
+_BACKWARD = struct.Struct("@9P3N3i0P")
 
 
 class _Library:
@@ -203,11 +203,16 @@ def topk_backward(
     b: Tensor,
     density: int,
     by_temperature: bool,
+    index: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k, and of temperature if wanted, stacked."""
+    """Gradients of the scores; and per row of k, and of temperature if wanted, stacked.
+
+    With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
+    """
     calls["topk_backward"] += 1
     *shape, n = scores.shape
     x, v = scores.contiguous(), upstream.contiguous()
+    where = None if index is None else index.contiguous()
     by_scores = torch.empty_like(x)
     by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
     rows, centre, by_k = b.numel() // 2, b.data_ptr(), by_row.data_ptr()
@@ -216,6 +221,7 @@ def topk_backward(
         _BACKWARD.pack(
             x.data_ptr(),
             v.data_ptr(),
+            0 if where is None else where.data_ptr(),
             temperature.data_ptr(),
             centre,
             centre + rows * x.element_size(),

@@ -230,6 +230,24 @@ def backward(
     return torch.ops.softorder.soft_topk_backward(*arguments)
 
 
+def backward_of_one(
+    weight: Tensor,
+    index: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    """The same where the upstream of a row (rows, n) is `weight` at `index` and 0 elsewhere."""
+    weight = weight.to(scores.dtype)
+    if _native(density) and _check.plain(weight, index, scores, temperature):
+        return native.topk_backward(weight, scores, temperature, b, density, by_temperature, index)
+    upstream = torch.zeros_like(scores)
+    upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
+    return backward(upstream, scores, temperature, b, density, by_temperature)
+
+
 # ---- vmap ---------------------------------------------------------------------------------------
 
 

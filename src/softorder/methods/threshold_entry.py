@@ -97,9 +97,9 @@ def _fused_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
     ks, method, number = ctx.statics
     by_temperature = ctx.needs_input_grad[2]
     total, by_row = None, torch.zeros_like(log_p[:, 0])
-    law, zeros = method.density.anchored, torch.zeros_like(scores)
+    law = method.density.anchored
     for j in range(len(ks)):
-        problem = _Problem(scores, index, temperature, b[j], law, number, zeros)
+        problem = _Problem(scores, index, temperature, b[j], law, number)
         one = problem.vjp(u[:, j], log_p[:, j], upstream[:, j], by_temperature)
         total = one[0] if total is None else total.add_(one[0])
         by_row += one[1]
@@ -117,7 +117,6 @@ class _Problem:
     b: Tensor
     law: Density
     number: int
-    zeros: Tensor  # of the size of the scores; lent, and given back as they were
 
     def vjp(
         self, u: Tensor, log_p: Tensor, upstream: Tensor, by_temperature: bool
@@ -168,12 +167,9 @@ class _Problem:
         self, carrier: Tensor, weight: Tensor, by_temperature: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """That of soft_topk, for an upstream of one entry per row."""
-        at = carrier.unsqueeze(-1)
-        upstream = self.zeros.scatter_(-1, at, weight.to(self.zeros.dtype).unsqueeze(-1))
-        by_scores, (by_k, *rest) = threshold.backward(
-            upstream, self.scores, self.temperature, self.b, self.number, by_temperature
+        by_scores, (by_k, *rest) = threshold.backward_of_one(
+            weight, carrier, self.scores, self.temperature, self.b, self.number, by_temperature
         )
-        upstream.scatter_(-1, at, 0.0)
         return by_scores, by_k, rest[0] if by_temperature else torch.zeros_like(by_k)
 
     def vjp_in_logarithms(self, u: Tensor, pull: Tensor) -> tuple[Tensor, Tensor]:
