@@ -29,10 +29,11 @@ class Figure:
         return self.limit is None or self.value <= self.limit
 
     def __str__(self) -> str:
+        value = f"{self.value:.2f}" if self.value >= 0.1 else f"{self.value:.2g}"
         if self.limit is None:
-            return f"{self.value:.2f}"
+            return value
         sign, mark = ("≤", "✓") if self.reached else (">", "✗")
-        return f"{self.value:.2f} {sign} {self.limit:.4g} {mark}"
+        return f"{value} {sign} {self.limit:.4g} {mark}"
 
 
 def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:

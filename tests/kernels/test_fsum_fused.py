@@ -160,7 +160,7 @@ for n, dtype in ((30, torch.float64), (50_000, torch.float64), (50_000, torch.fl
     torch.manual_seed(n)
     x, v = torch.randn(2, n, dtype=dtype, requires_grad=True), torch.randn(2, n, dtype=dtype)
     for operator in (so.soft_rank, so.soft_sort):
-        for temperature in (1e-5, 1e-2, 10.0):
+        for temperature in (1e-5, 1e-2, 10.0) if {threads} > 1 else (1e-2,):
             answers = []
             for kind in native.KINDS:
                 with native.use(kind):
