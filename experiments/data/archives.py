@@ -13,40 +13,46 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from experiments.data.registries import file_name, resolve
+
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A .tgz, .tar.gz, .whl, .zip or .deb; `members` are wanted, by the ends of their paths."""
+    """A .tgz, .tar.gz, .whl, .zip or .deb; `members` are wanted, by the ends of their paths.
 
-    url: str
+    The link is a URL, or what registries.py makes one of.
+    """
+
+    link: str
     sha256: str
     members: tuple[str, ...]
 
     def fetch(self, folder: Path) -> None:
         """Put the members into the folder. What is not the archive we know is not unpacked."""
-        raw = _download(self.url)
+        url = resolve(self.link)
+        raw = _download(url)
         found = hashlib.sha256(raw).hexdigest()
         if found != self.sha256:
-            raise OSError(f"{self.url} has SHA-256 {found}, not {self.sha256}")
-        self.unpack(raw, folder)
+            raise OSError(f"{url} has SHA-256 {found}, not {self.sha256}")
+        self.unpack(file_name(url), raw, folder)
 
-    def unpack(self, raw: bytes, folder: Path) -> None:
+    def unpack(self, name: str, raw: bytes, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         wanted = set(self.members)
-        for path, content in _contents(PurePosixPath(self.url).name, raw, wanted):
+        for path, content in _contents(name, raw, wanted):
             # A name appears only when its file is complete: an interrupted run leaves none behind.
             part = folder / f"{path}.part"
             part.write_bytes(content)
             part.replace(folder / path)
             wanted.discard(path)
         if wanted:
-            raise OSError(f"{self.url} has no {', '.join(sorted(wanted))}")
+            raise OSError(f"{name} has no {', '.join(sorted(wanted))}")
 
 
 def _download(url: str) -> bytes:
-    name = PurePosixPath(url).name
+    name = file_name(url)
     with urllib.request.urlopen(url, timeout=60) as answer:
         total = int(answer.headers.get("Content-Length", 0))
         parts, size = [], 0

