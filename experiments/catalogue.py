@@ -59,8 +59,11 @@ def _where(name: str, data: Path | None) -> str:
 
 def run_all(order: Order) -> list[str]:
     """One after the other; one that cannot run does not stop the rest. Returns what did not run."""
+    able = [name for name in names() if order.preset in get(name).presets]
+    if not able:
+        raise SystemExit(f"softorder reproduce: no experiment has a preset {order.preset!r}")
     failed = []
-    for name in names():
+    for name in able:
         try:
             run(get(name), order)
         except SystemExit as error:

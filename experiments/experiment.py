@@ -42,6 +42,8 @@ class Experiment:
     arms: Callable[[Any], Sequence[str]]  #: of a configuration
     session: Callable[[Any, Setting, Trials], Trial]  #: the last: what has been done already
     needs: Callable[[Any, str], Sequence[str]] = no_data  #: data sets of a configuration and arm
+    together: bool = False  #: a seed's arms share something, and run in one process in their order
+    timed: bool = False  #: seconds are its figures: one trial at a time, with all the cores
     devices: tuple[str, ...] = ("cpu", "cuda")
     draw: Callable[[Trials, Path], None] | None = None  #: if dots per arm are not the right plot
 

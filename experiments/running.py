@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from experiments.data import locate
 from experiments.experiment import Experiment, Setting
 from experiments.paper import Paper, beside
 from experiments.report import write
-from experiments.trials import Trials
+from experiments.trials import Trials, machine
+from experiments.workers import Done, Plan, Task, cores, here, side_by_side, threads
 from softorder.cli._progress import Progress
 
 
@@ -26,6 +26,7 @@ class Order:
     preset: str = "quick"
     seeds: int | None = None  #: instead of the preset's number
     arms: Sequence[str] = ()  #: only these
+    jobs: int | None = None  #: processes; None for one per core, on a GPU one
     fresh: bool = False  #: forget what was done before
     output: Path = Path("results")
     setting: Setting = field(default_factory=Setting)
@@ -43,13 +44,10 @@ def run(experiment: Experiment, order: Order) -> Trials:
     done = len(arms) * seeds - len(left)
     if done:
         print(f"{experiment.name}: {done} trials are in {path} already", file=sys.stderr)
-    trial = experiment.session(config, order.setting, trials)
     with Progress(len(left)) as bar:
-        for arm, seed in left:
-            start = time.perf_counter()
-            torch.manual_seed(seed)
-            figures = trial(arm, seed)
-            trials.add(arm, seed, {**figures, "seconds": time.perf_counter() - start})
+        for arm, seed, figures in _outcomes(experiment, order, trials, left):
+            trials.add(arm, seed, figures)
+            trials.sort(experiment.arms(config))
             trials.write(path)
             bar.step(f"{experiment.name}: {arm}, seed {seed}")
     pages = write(experiment, order.output)
@@ -58,11 +56,41 @@ def run(experiment: Experiment, order: Order) -> Trials:
     return trials
 
 
+def _outcomes(
+    experiment: Experiment, order: Order, trials: Trials, left: Sequence[Task]
+) -> Iterator[Done]:
+    """The trials that are left, as they come."""
+    config = experiment.presets[order.preset]
+    units = _units(left, experiment.together)
+    plan = Plan(experiment.session, config, order.setting, trials)
+    jobs = min(_jobs(experiment, order), len(units))
+    return here(plan, left) if jobs <= 1 else side_by_side(plan, units, jobs)
+
+
+def _units(tasks: Sequence[Task], together: bool) -> list[list[Task]]:
+    """What may run side by side: every trial, or every seed with all of its arms."""
+    if not together:
+        return [[task] for task in tasks]
+    seeds = dict.fromkeys(seed for _, seed in tasks)
+    return [[task for task in tasks if task[1] == seed] for seed in seeds]
+
+
+def _jobs(experiment: Experiment, order: Order) -> int:
+    """Where time is what is measured, nothing else may run."""
+    if experiment.timed:
+        return 1
+    if order.jobs is not None:
+        return order.jobs
+    return cores() if torch.device(order.setting.device).type == "cpu" else 1
+
+
 def begin(experiment: Experiment, order: Order, path: Path) -> Trials:
     """What was done with the same configuration; another one is not mixed in silently."""
     config = experiment.config(order.preset)
     if order.fresh or not path.exists():
-        return Trials(f"{experiment.title}, preset {order.preset}", config)
+        jobs = _jobs(experiment, order)
+        about = {**machine(), "threads": threads(jobs), "processes": jobs}
+        return Trials(f"{experiment.title}, preset {order.preset}", config, about=about)
     trials = Trials.read(path)
     changed = _changes(trials.config, config)
     if changed:

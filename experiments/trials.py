@@ -54,6 +54,11 @@ class Trials:
         rounded = {key: _significant(value) for key, value in figures.items()}
         self.records.append({"arm": arm, "seed": seed, **rounded})
 
+    def sort(self, arms: Sequence[str]) -> None:
+        """By seed, then as the arms are listed; they may have come in any order."""
+        place = {arm: i for i, arm in enumerate(arms)}
+        self.records.sort(key=lambda r: (r["seed"], place.get(r["arm"], len(place))))
+
     def find(self, arm: str, seed: int) -> dict[str, Any] | None:
         matches = (r for r in self.records if r["arm"] == arm and r["seed"] == seed)
         return next(matches, None)
@@ -92,7 +97,6 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
     }
 
 

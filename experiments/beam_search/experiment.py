@@ -152,5 +152,6 @@ EXPERIMENT = Experiment(
     arms=lambda config: config.arms,
     session=session,
     needs=needs,
+    together=True,
     devices=("cpu",),
 )

@@ -15,7 +15,7 @@ from tests.experiments.toy import Config, Toy
 
 
 def _order(folder: Path, **options) -> Order:
-    return Order(output=folder, **options)
+    return Order(**{"output": folder, "jobs": 1, **options})
 
 
 def test_every_arm_runs_with_every_seed(tmp_path, capsys):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import dataclass
 
 from experiments.experiment import Experiment, Setting, Trial
@@ -13,6 +15,19 @@ class Config:
     steps: int = 3
     seeds: int = 2
     arms: tuple[str, ...] = ("first", "second")
+
+
+def session(config: Config, _setting: Setting, trials: Trials) -> Trial:
+    """For other processes: where it ran, and how many trials were done before it there."""
+
+    def trial(arm: str, seed: int) -> Figures:
+        if arm == "fails":
+            raise ValueError(f"no {arm}")
+        if arm == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"loss": config.steps + seed, "process": os.getpid(), "before": len(trials.records)}
+
+    return trial
 
 
 class Toy:

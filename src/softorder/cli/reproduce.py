@@ -35,14 +35,29 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("name", nargs="?", help="the experiment")
     parser.add_argument("--all", action="store_true", help="every experiment that has the preset")
     parser.add_argument("--preset", default="quick", help="quick (the default), paper, or another")
-    parser.add_argument("--seeds", type=int, metavar="N", help="instead of the preset's number")
+    parser.add_argument(
+        "--seeds", type=_positive, metavar="N", help="instead of the preset's number"
+    )
     parser.add_argument("--arms", nargs="+", default=[], metavar="ARM", help="only these")
     parser.add_argument("--device", default="cpu", help="where to compute, such as cuda")
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        metavar="N",
+        help="trials side by side; one per core unless said otherwise, on other devices one. "
+        "Where time is measured it is always one",
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="where to look for data first")
     parser.add_argument("--offline", action="store_true", help="fetch nothing")
     parser.add_argument("--fresh", action="store_true", help="forget what was run before")
     parser.add_argument("--output", type=Path, default=Path("results"), metavar="DIR")
     parser.set_defaults(run=run)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,6 +83,7 @@ def _order(catalogue: Any, arguments: argparse.Namespace) -> Any:
         preset=arguments.preset,
         seeds=arguments.seeds,
         arms=tuple(arguments.arms),
+        jobs=arguments.jobs,
         fresh=arguments.fresh,
         output=arguments.output,
         setting=setting,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check, _check_layers, hard
+from softorder.nn.functional.nearest import nearest
 from softorder.ops import soft_topk
 
 DISTANCES = ("euclidean", "squared")
@@ -63,7 +64,8 @@ def nearest_neighbours(
     """Distances and indices of the k nearest templates, the nearest first.
 
     Exact: every distance is the root of a sum of squared differences, without the cancellation of
-    |q|² - 2qt + |t|². At most block × block distances exist at a time.
+    |q|² - 2qt + |t|²; that formula only says, by bounds on its error, which templates cannot be
+    among the nearest. At most block × block distances exist at a time.
 
     Args:
         queries: (Q, features).
@@ -84,25 +86,30 @@ def nearest_neighbours(
     _check.count("block", block, least=1)
     _check_layers.same_features(queries, templates)
     _check_layers.neighbours(k, len(templates))
-    parts = [_nearest(part, templates, k, distance, block) for part in queries.split(block)]
+    _check.choice("distance", distance, DISTANCES)
+    parts = [nearest(part, templates, k, _euclidean, block) for part in queries.split(block)]
     if not parts:
         return queries.new_empty(0, k), torch.empty(0, k, dtype=torch.long, device=queries.device)
     found, indices = (torch.cat(part) for part in zip(*parts, strict=True))
-    return found, indices
+    return found.square() if distance == "squared" else found, indices
 
 
 def distances(queries: Tensor, templates: Tensor, distance: str) -> Tensor:
     """The table (Q, T) of distances."""
     _check_layers.same_features(queries, templates)
     _check.choice("distance", distance, DISTANCES)
+    table = _euclidean(queries, templates)
+    return table.square() if distance == "squared" else table
+
+
+def _euclidean(queries: Tensor, templates: Tensor) -> Tensor:
+    """From the differences. cdist has its own autocast rule, and no half precision on the CPU."""
     dtype = torch.promote_types(queries.dtype, templates.dtype)
     if dtype != torch.float64:
         dtype = torch.float32
-    # cdist has its own autocast rule and knows no half precision on the CPU.
-    table = torch.cdist(
+    return torch.cdist(
         queries.to(dtype), templates.to(dtype), compute_mode="donot_use_mm_for_euclid_dist"
     )
-    return table.square() if distance == "squared" else table
 
 
 def softness_to_temperature(
@@ -126,18 +133,3 @@ def softness_to_temperature(
         else:
             high = middle
     return high
-
-
-def _nearest(
-    queries: Tensor, templates: Tensor, k: int, distance: str, block: int
-) -> tuple[Tensor, Tensor]:
-    best = queries.new_empty(len(queries), 0)
-    indices = torch.empty(len(queries), 0, dtype=torch.long, device=queries.device)
-    for start in range(0, len(templates), block):
-        table = distances(queries, templates[start : start + block], distance)
-        here = torch.arange(start, start + table.shape[1], device=table.device)
-        candidates = torch.cat([best.to(table.dtype), table], 1)
-        names = torch.cat([indices, here.expand(len(queries), -1)], 1)
-        best, chosen = candidates.topk(min(k, candidates.shape[1]), largest=False)
-        indices = names.gather(1, chosen)
-    return best, indices
