@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+from experiments import contents, running
 from experiments.data.sources import SOURCES, find
 from experiments.experiment import Experiment, Setting
 from experiments.paper import Paper
-from experiments.running import Order, run
-from experiments.trials import Trials
+from experiments.running import Order
+from experiments.trials import RESULTS, Trials
 from softorder.cli._table import Table
 
 __all__ = ["Order", "Setting", "get", "listing", "names", "run", "run_all"]
@@ -30,8 +31,9 @@ def get(name: str) -> Experiment:
 
 
 def listing(output: Path, data: Path | None) -> Table:
-    """Each experiment and preset: paper, data, whether it is here, and how much is done."""
-    table = Table(["experiment", "preset", "paper", "data", "trials done"])
+    """Each experiment and preset: paper, data and whether it is here, how long it took when the
+    results of the repository were made, on one core, and how much is done."""
+    table = Table(["experiment", "preset", "paper", "data", "core minutes", "trials done"])
     for name in names():
         experiment = get(name)
         source = Paper.of(experiment).source.split(";")[0]
@@ -41,20 +43,30 @@ def listing(output: Path, data: Path | None) -> Table:
     return table
 
 
-def _state(experiment: Experiment, preset: str, output: Path, data: Path | None) -> tuple[str, str]:
+def _state(experiment: Experiment, preset: str, output: Path, data: Path | None) -> list[str]:
     used = experiment.sources(preset)
     here = [f"{SOURCES[name].title} ({_where(name, data)})" for name in used]
-    kept = output / experiment.name / f"{preset}.json"
+    published, mine = (
+        Trials.read(path) if path.exists() else None
+        for path in (root / experiment.name / f"{preset}.json" for root in (RESULTS, output))
+    )
     config = experiment.presets[preset]
     total = len(experiment.arms(config)) * config.seeds
-    done = len(Trials.read(kept).records) if kept.exists() else 0
-    return ", ".join(here) or "none to fetch", f"{done} of {total}"
+    minutes = f"{published.minutes():.1f}" if published else "-"
+    done = len(mine.records) if mine else 0
+    return [", ".join(here) or "none to fetch", minutes, f"{done} of {total}"]
 
 
 def _where(name: str, data: Path | None) -> str:
     if find(name, data):
         return "here"
     return "to be fetched" if SOURCES[name].archives else "missing, no package has it"
+
+
+def run(experiment: Experiment, order: Order) -> Path:
+    """One of them, and the page that leads to all; returns that page."""
+    running.run(experiment, order)
+    return contents.write(map(get, names()), order.output)
 
 
 def run_all(order: Order) -> list[str]:

@@ -8,10 +8,9 @@ from experiments.catalogue import get, names
 from experiments.data.sources import SOURCES
 from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
-from experiments.trials import Trials
+from experiments.trials import RESULTS, Trials
 
 PAGE = Path("docs", "reproduce.md")
-RESULTS = Path("experiments", "results")  #: those that are part of the repository
 _HEAD = """\
 # The papers' experiments
 
@@ -66,9 +65,10 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
 def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
     config = experiment.presets[preset]
     wanted = len(experiment.arms(config)) * config.seeds
-    minutes = sum(record["seconds"] for record in trials.records) / 60
     about = ", ".join(f"{key} {value}" for key, value in trials.about.items())
-    return f"{len(trials.records)} of {wanted} trials, {minutes:.1f} minutes in all; {about}."
+    return (
+        f"{len(trials.records)} of {wanted} trials, {trials.minutes():.1f} minutes in all; {about}."
+    )
 
 
 def tables() -> dict[Path, str]:

@@ -18,6 +18,7 @@ import torch
 
 import softorder as so
 
+RESULTS = Path(__file__).parent / "results"  #: those that are part of the repository
 Figures = Mapping[str, "float | Sequence[float]"]  #: by key; a sequence is a curve
 
 
@@ -68,6 +69,10 @@ class Trials:
 
     def seeds(self, arm: str) -> int:
         return sum(r["arm"] == arm for r in self.records)
+
+    def minutes(self) -> float:
+        """Of all trials together; side by side they take less."""
+        return sum(r.get("seconds", 0.0) for r in self.records) / 60
 
     @property
     def arms(self) -> list[str]:

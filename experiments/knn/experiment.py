@@ -12,28 +12,10 @@ from experiments.data.idx import Images
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.knn.config import BASELINES, PRESETS, Config
 from experiments.knn.data import load
+from experiments.knn.networks import CLASSES, NETWORKS
 from experiments.trials import Column, Figures, Trials
 
-CLASSES = 10
 COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100),)
-
-
-def network(kind: str, side: int) -> nn.Sequential:
-    """To the features; two layers."""
-    if kind == "mlp":
-        return nn.Sequential(nn.Flatten(), nn.Linear(side**2, 128), nn.ReLU(), nn.Linear(128, 32))
-    after = (side - 4) // 2
-    after = (after - 4) // 2
-    return nn.Sequential(
-        nn.Conv2d(1, 20, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(20, 50, 5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(50 * after**2, 128),
-    )
 
 
 def arms(config: Config) -> list[str]:
@@ -50,13 +32,12 @@ def arms(config: Config) -> list[str]:
 def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
     """The accuracy of one arm."""
     images = load(config.data, setting, config.training, seed)
-    body = network(config.network, images.images.shape[-1]).to(setting.device)
+    network, features = NETWORKS[config.network]
+    body = network(config).to(setting.device)
     if arm == "kNN on pixels":
         return _neighbours(so.nn.SoftKNN(nn.Flatten(), config.k), images)
     if arm in BASELINES:
-        head = nn.Linear(128 if config.network == "convolutional" else 32, CLASSES).to(
-            setting.device
-        )
+        head = nn.Linear(features(config), CLASSES).to(setting.device)
         _train(nn.Sequential(body, head), images, config, _cross_entropy)
         if arm == "cross-entropy":
             return {"accuracy": _accuracy(_classes(nn.Sequential(body, head), images), images)}
@@ -102,6 +83,7 @@ def _soft(model: so.nn.SoftKNN, images: Tensor, labels: Tensor, queries: int) ->
 
 @torch.no_grad()
 def _classes(model: nn.Module, images: Images) -> Tensor:
+    model.eval()
     return torch.cat([model(part).argmax(-1) for part in images.test_images.split(1000)])
 
 

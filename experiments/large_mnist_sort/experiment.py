@@ -29,19 +29,23 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
     def trial(arm: str, seed: int) -> Figures:
         size, method = arm.removeprefix("n = ").split(", ")
         images = _load(setting)
-        shape = (config.batch, int(size))
+        shape = (config.images // int(size), int(size))
         torch.manual_seed(seed)  # the same network and lists for every method
         height, width = images.images.shape[-2:]
         model = Scorer(config, height, width).to(setting.device)
         loss_of = criterion(method, config.temperature).to(setting.device)
         parameters = [*model.parameters(), *loss_of.parameters()]
         optimiser = torch.optim.Adam(parameters, lr=config.learning_rate)
+        cycle = torch.optim.lr_scheduler.OneCycleLR(
+            optimiser, config.learning_rate, total_steps=config.steps
+        )
         for _ in range(config.steps):
             lists, target = draw(images.images, images.labels, shape, config.digits, config.shrink)
             loss = loss_of(model(lists), target)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
+            cycle.step()
         return {
             **_judge(model, images, config, int(size)),
             "temperature": loss_of.temperature.item(),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import catalogue, docs
+from experiments import catalogue, contents, docs
 from experiments.experiment import Setting
 from experiments.paper import Paper, beside
 from experiments.running import Order, run
@@ -92,6 +92,16 @@ def test_the_page_holds_everything(tmp_path):
     assert Paper.of(Toy().experiment()).source in page
     assert "src=" not in page.replace('src="data:', "")  # nothing is loaded from elsewhere
     assert (tmp_path / "polynomial" / "quick.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_page_leads_to_all(tmp_path):
+    toy = Toy().experiment()
+    run(toy, _order(tmp_path))
+    text = contents.write([toy, catalogue.get("knn")], tmp_path).read_text(encoding="utf-8")
+    assert text.count('href="polynomial/index.html"') == 2
+    assert 'src="polynomial/quick.png"' in text
+    assert "quick: 4 trials" in text
+    assert "knn" not in text  # it has not been run
 
 
 def test_the_papers_figures_stand_beside_ours():

@@ -22,7 +22,7 @@ TINY = {
     "khot_vae": {**IMAGES, "codes": (Code(4, 2, 3), Code(12, 6, 1, methods=("πST", "πST2")))},
     "polynomial": {"n": 6, "k": 3, "problems": 2, "samples": 4, "steps": 4, "every": 2},
     "root_finding": {"n": 200},
-    "large_mnist_sort": {"channels": (2, 2), "hidden": 4, "batch": 2, "steps": 2, "test": 5},
+    "large_mnist_sort": {"channels": (2, 2), "hidden": 4, "images": 6, "steps": 2, "test": 5},
     "knn": {"training": 300, "steps": 2, "queries": 10, "templates": 20},
     "beam_search": {
         "words": 8,

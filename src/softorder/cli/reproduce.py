@@ -18,7 +18,8 @@ examples:
   softorder reproduce knn --data /my/mnist         files that are here already
 
 Results go to results/NAME: PRESET.json with every trial, PRESET.png, and index.html with the
-tables beside the paper's figures. A run that was stopped goes on where it was.
+tables beside the paper's figures; results/index.html leads to all of them. A run that was stopped
+goes on where it was.
 """
 
 
