@@ -36,7 +36,7 @@ def listing(output: Path, data: Path | None) -> Table:
     table = Table(["experiment", "preset", "paper", "data", "core minutes", "trials done"])
     for name in names():
         experiment = get(name)
-        source = Paper.of(experiment).source.split(";")[0]
+        source = Paper.of(experiment).source.split(";")[0].replace(" paper,", "")
         for preset in experiment.presets:
             table.add(name, preset, source, *_state(experiment, preset, output, data))
             name = source = ""
@@ -44,8 +44,10 @@ def listing(output: Path, data: Path | None) -> Table:
 
 
 def _state(experiment: Experiment, preset: str, output: Path, data: Path | None) -> list[str]:
-    used = experiment.sources(preset)
-    here = [f"{SOURCES[name].title} ({_where(name, data)})" for name in used]
+    places: dict[str, list[str]] = {}
+    for name in experiment.sources(preset):
+        places.setdefault(_where(name, data), []).append(SOURCES[name].title)
+    sources = "; ".join(f"{', '.join(titles)}: {place}" for place, titles in places.items())
     published, mine = (
         Trials.read(path) if path.exists() else None
         for path in (root / experiment.name / f"{preset}.json" for root in (RESULTS, output))
@@ -54,7 +56,7 @@ def _state(experiment: Experiment, preset: str, output: Path, data: Path | None)
     total = len(experiment.arms(config)) * config.seeds
     minutes = f"{published.minutes():.1f}" if published else "-"
     done = len(mine.records) if mine else 0
-    return [", ".join(here) or "none to fetch", minutes, f"{done} of {total}"]
+    return [sources or "none to fetch", minutes, f"{done} of {total}"]
 
 
 def _where(name: str, data: Path | None) -> str:
