@@ -161,7 +161,7 @@ def test_the_command_lists_the_experiments(capsys):
     assert main(["reproduce"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in catalogue.names())
-    assert "k-hot paper, Table 3" in shown
+    assert "k-hot Table 3" in shown
 
 
 def test_the_command_runs_one(tmp_path, capsys):
