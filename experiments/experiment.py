@@ -27,6 +27,11 @@ def no_data(_config: Any, _arm: str) -> tuple[str, ...]:
     return ()
 
 
+def each_alone(arm: str, seed: int) -> object:
+    """For experiments whose trials have nothing in common."""
+    return arm, seed
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A table or figure of a paper, that can be run.
@@ -42,7 +47,8 @@ class Experiment:
     arms: Callable[[Any], Sequence[str]]  #: of a configuration
     session: Callable[[Any, Setting, Trials], Trial]  #: the last: what has been done already
     needs: Callable[[Any, str], Sequence[str]] = no_data  #: data sets of a configuration and arm
-    together: bool = False  #: a seed's arms share something, and run in one process in their order
+    shared: Callable[[str, int], object] = each_alone  #: trials for which it is equal (say, those
+    #: of one seed) share work, and run in one process, in their order
     timed: bool = False  #: seconds are its figures: one trial at a time, with all the cores
     devices: tuple[str, ...] = ("cpu", "cuda")
     draw: Callable[[Trials, Path], None] | None = None  #: if dots per arm are not the right plot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,18 +61,18 @@ def _outcomes(
 ) -> Iterator[Done]:
     """The trials that are left, as they come."""
     config = experiment.presets[order.preset]
-    units = _units(left, experiment.together)
+    units = _units(left, experiment.shared)
     plan = Plan(experiment.session, config, order.setting, trials)
     jobs = min(_jobs(experiment, order), len(units))
     return here(plan, left) if jobs <= 1 else side_by_side(plan, units, jobs)
 
 
-def _units(tasks: Sequence[Task], together: bool) -> list[list[Task]]:
-    """What may run side by side: every trial, or every seed with all of its arms."""
-    if not together:
-        return [[task] for task in tasks]
-    seeds = dict.fromkeys(seed for _, seed in tasks)
-    return [[task for task in tasks if task[1] == seed] for seed in seeds]
+def _units(tasks: Sequence[Task], shared: Callable[[str, int], object]) -> list[list[Task]]:
+    """What may run side by side."""
+    units: dict[object, list[Task]] = {}
+    for arm, seed in tasks:
+        units.setdefault(shared(arm, seed), []).append((arm, seed))
+    return list(units.values())
 
 
 def _jobs(experiment: Experiment, order: Order) -> int:

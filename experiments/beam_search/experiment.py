@@ -152,6 +152,6 @@ EXPERIMENT = Experiment(
     arms=lambda config: config.arms,
     session=session,
     needs=needs,
-    together=True,
+    shared=lambda arm, seed: seed,  # the network that they start from
     devices=("cpu",),
 )

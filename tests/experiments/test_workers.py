@@ -28,8 +28,8 @@ def test_trials_run_in_other_processes_and_are_kept_in_order(tmp_path):
     assert len(again) == 9
 
 
-def test_arms_of_a_seed_stay_together_and_know_each_other(tmp_path):
-    records = _run(tmp_path, together=True).records
+def test_trials_that_share_work_stay_together_and_know_each_other(tmp_path):
+    records = _run(tmp_path, shared=lambda arm, seed: seed).records
     for seed in (0, 1):
         mine = [r for r in records if r["seed"] == seed]
         assert len({r["process"] for r in mine}) == 1
@@ -46,7 +46,7 @@ def test_what_is_timed_runs_alone(tmp_path):
 )
 def test_a_failure_is_told_and_the_rest_is_kept(tmp_path, arm, message):
     with pytest.raises(SystemExit, match=message):
-        _run(tmp_path, arms=("first", "second", arm), seeds=2, together=True)
+        _run(tmp_path, arms=("first", arm), seeds=2, shared=lambda arm, seed: seed)
 
 
 def test_cores_are_shared():
