@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_losses
+from softorder import _check
+from softorder._check import targets as _check_losses
 
 
 def topk_accuracy(

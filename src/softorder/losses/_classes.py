@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_losses
+from softorder import _check
+from softorder._check import targets as _check_losses
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
+from softorder._check import targets as _check_losses
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_rank, soft_topk
 from softorder.ops._method import method_of

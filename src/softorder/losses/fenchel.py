@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
+from softorder._check import targets as _check_losses
 from softorder.densities import Density
 from softorder.losses._lists import reduce_rows
 from softorder.methods import ThresholdMethod

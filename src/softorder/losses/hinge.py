@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_losses
+from softorder import _check
+from softorder._check import targets as _check_losses
 from softorder.losses._classes import ClassLoss, Samples
 
 

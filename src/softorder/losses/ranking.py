@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_losses
+from softorder import _check
+from softorder._check import targets as _check_losses
 from softorder.losses._lists import CutLoss
 
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
+from softorder._check import targets as _check_losses
 from softorder.losses._classes import ClassLoss, Samples
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
+from softorder._check import targets as _check_losses
 from softorder.densities import Density
 from softorder.losses._classes import Samples
 from softorder.losses._mass import all_log_masses, check_method, log_masses, operator_of

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from softorder import _check, _check_layers
+from softorder import _check
+from softorder._check import neighbours as _check_layers
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.attention import attention_weights
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_layers, estimators
+from softorder import _check, estimators
+from softorder._check import neighbours as _check_layers
 from softorder.distributions import KHot
 from softorder.sampling import Design, find
 

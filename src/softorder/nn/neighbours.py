@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_layers
+from softorder import _check
+from softorder._check import neighbours as _check_layers
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.neighbours import (
     DISTANCES,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check, _check_losses, hard
+from softorder import _axis, _check, hard
+from softorder._check import targets as _check_losses
 from softorder.densities import Density
 from softorder.methods import ThresholdMethod
 from softorder.ops._method import method_of

@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from softorder import _check, _check_layers
+from softorder import _check
+from softorder._check import neighbours as _check_layers
 from softorder.nn import SoftKNN
 from softorder.sklearn._training import Stopping, Trainer
 

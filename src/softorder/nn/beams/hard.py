@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softorder import _check_layers
+from softorder._check import neighbours as _check_layers
 from softorder.nn.beams import steps
 from softorder.nn.beams.steps import Beams, Choice, Decoder, Frontier
 

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from softorder import _check, _check_layers
+from softorder import _check
+from softorder._check import neighbours as _check_layers
 from softorder.nn._tempered import Tempered
 from softorder.nn.beams import steps
 from softorder.nn.beams.steps import Beams, Candidates, Choice, Decoder, Frontier, Task

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from softorder import _check, _check_layers
+from softorder import _check
+from softorder._check import neighbours as _check_layers
 
 
 @runtime_checkable

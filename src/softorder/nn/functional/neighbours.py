@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_layers, hard
+from softorder import _check, hard
+from softorder._check import neighbours as _check_layers
 from softorder.ops import soft_topk
 
 DISTANCES = ("euclidean", "squared")
