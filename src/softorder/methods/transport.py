@@ -112,8 +112,8 @@ class Sinkhorn(Method):
         _check.choice("solver", solver, transport.SOLVERS)
         _check.tolerance(tolerance)
         _check.max_iterations(max_iterations)
-        _check.transport_cost(cost)
-        _check.anchors(anchors)
+        _check.methods.cost(cost)
+        _check.methods.anchors(anchors)
         self._solver = solver
         self._tolerance = float(tolerance)
         self._max_iterations = max_iterations or _PATIENCE[solver]
@@ -236,7 +236,7 @@ class Sinkhorn(Method):
 
     def _gains(self, x: Tensor, places: int) -> Tensor:
         """C_l - C_{l+1} but for constants: what a score gains by going on to the next anchor."""
-        _check.anchors(self._anchors, places)
+        _check.methods.anchors(self._anchors, places)
         x = x.unsqueeze(-2)
         if self._anchors is None:
             anchors = torch.arange(places, dtype=x.dtype, device=x.device).unsqueeze(-1)

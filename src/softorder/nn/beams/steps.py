@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from softorder import _check
-from softorder._check import neighbours as _check_layers
 
 
 @runtime_checkable
@@ -94,9 +93,9 @@ class Task(NamedTuple):
 def task(
     decoder: Decoder, embedding: nn.Embedding | Tensor, state: Any, start: int, end: int
 ) -> Task:
-    table = _check_layers.embedding(embedding, start, end)
+    table = _check.beams.embedding(embedding, start, end)
     leaves, spec = pytree.tree_flatten(state)
-    _check_layers.decoding(decoder, leaves)
+    _check.beams.decoding(decoder, leaves)
     return Task(decoder, table, leaves, spec, start, end)
 
 

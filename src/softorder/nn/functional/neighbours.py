@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from softorder import _check, hard
-from softorder._check import neighbours as _check_layers
 from softorder.ops import soft_topk
 
 DISTANCES = ("euclidean", "squared")
@@ -83,8 +82,8 @@ def nearest_neighbours(
     """
     _check.count("k", k, least=1)
     _check.count("block", block, least=1)
-    _check_layers.same_features(queries, templates)
-    _check_layers.neighbours(k, len(templates))
+    _check.neighbours.same_features(queries, templates)
+    _check.neighbours.enough(k, len(templates))
     parts = [_nearest(part, templates, k, distance, block) for part in queries.split(block)]
     if not parts:
         return queries.new_empty(0, k), torch.empty(0, k, dtype=torch.long, device=queries.device)
@@ -94,7 +93,7 @@ def nearest_neighbours(
 
 def distances(queries: Tensor, templates: Tensor, distance: str) -> Tensor:
     """The table (Q, T) of distances."""
-    _check_layers.same_features(queries, templates)
+    _check.neighbours.same_features(queries, templates)
     _check.choice("distance", distance, DISTANCES)
     dtype = torch.promote_types(queries.dtype, templates.dtype)
     if dtype != torch.float64:
