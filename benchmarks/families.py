@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import families_figures, memory, timing
 from benchmarks.cases import PATTERNS, Case, OrderingCase, PatternCase, Shape
-from benchmarks.jobs import Job, work
+from benchmarks.jobs import Job, pick, timing_job, work
 from benchmarks.providers import Provider, torch_softmax_rows, torch_sort
 from benchmarks.providers.softorder_families import building, network, projected, rows
 from benchmarks.report import Report, Subject
@@ -58,25 +58,25 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
         "patterns": lambda: _patterns(small, seconds),
         "memory": lambda: _memory(quick),
     }
-    for name in [name for name in SECTIONS if name in only] or SECTIONS:
+    for name in pick(only, SECTIONS):
         yield from sections[name]()
 
 
 def _networks(quick: bool, seconds: float) -> Iterator[Job]:
     """A splitter network against a bitonic one."""
     for shape in NETWORKS[: 1 if quick else None]:
-        yield _timed("networks", Case(shape, K, 0.1), _OURS, seconds)
+        yield timing_job("networks", Case(shape, K, 0.1), _OURS, seconds, backward=True)
 
 
 def _building(quick: bool, seconds: float) -> Iterator[Job]:
     case = Case(Shape(1, 4_096 if quick else 65_536), 8, 0.1)
     providers = [building(kind) for kind in networks.SELECTION_KINDS]
-    yield _timed("building", case, providers, seconds, backward=False)
+    yield timing_job("building", case, providers, seconds)
 
 
 def _peers(quick: bool, seconds: float) -> Iterator[Job]:
     for shape, theirs in _others(quick).items():
-        yield _timed("peers", Case(shape, K, 0.1), [*_OURS, *theirs], seconds)
+        yield timing_job("peers", Case(shape, K, 0.1), [*_OURS, *theirs], seconds, backward=True)
 
 
 def _others(quick: bool) -> dict[Shape, list[Provider]]:
@@ -106,7 +106,7 @@ def _rows(seconds: float) -> Iterator[Job]:
     for shape in ROWS:
         for temperature in (1.0, 0.1):
             case = Case(shape, K, temperature)
-            yield _timed("rows", case, [torch_softmax_rows.provider, *ours], seconds, False)
+            yield timing_job("rows", case, [torch_softmax_rows.provider, *ours], seconds)
 
 
 def _projections(shape: Shape, seconds: float) -> Iterator[Job]:
@@ -146,15 +146,6 @@ def _memory(quick: bool) -> Iterator[Job]:
 
 def _remember(case: Case, provider: Provider, report: Report) -> None:
     report.memories.append(memory.measure(case, provider))
-
-
-def _timed(
-    section: str, case: Case, chosen: Sequence[Provider], seconds: float, backward: bool = True
-) -> Job:
-    def job(report: Report) -> None:
-        report.records += timing.measure(section, case, chosen, seconds, backward)
-
-    return f"{section} {case}", job
 
 
 _OURS = (network("splitter"), network("bitonic"))

@@ -30,12 +30,33 @@ def work(report: Report, jobs: Sequence[Job], complete: bool, output: Path | Non
     return report
 
 
+def pick(only: Sequence[str], kind: Sequence[str]) -> list[str]:
+    """Those of a kind that were named; all of them when none was."""
+    return [name for name in kind if name in only] or list(kind)
+
+
 def timing_job(
-    section: str, case: Problem, providers: Sequence[Provider], seconds: float, backward: bool
+    section: str,
+    case: Problem,
+    providers: Sequence[Provider],
+    seconds: float,
+    backward: bool = False,
 ) -> Job:
     """Providers that are timed together on one case."""
+    forward, both = ((), providers) if backward else (providers, ())
+    return mixed_job(section, case, forward, both, seconds)
+
+
+def mixed_job(
+    section: str,
+    case: Problem,
+    forward: Sequence[Provider],
+    backward: Sequence[Provider],
+    seconds: float,
+) -> Job:
+    """Some timed without their gradient, others with it."""
 
     def time(report: Report) -> None:
-        report.records += timing.measure(section, case, providers, seconds, backward)
+        report.records += timing.measure_mixed(section, case, forward, backward, seconds)
 
     return f"{section} {case}", time

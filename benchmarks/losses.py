@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.cases import LossCase
 from benchmarks.figures import Figure, ratios
-from benchmarks.jobs import Job, timing_job, work
+from benchmarks.jobs import Job, pick, timing_job, work
 from benchmarks.loss_cases import EVEN, IMAGENET_21K, MIX, SHAPES, TEMPERATURES
 from benchmarks.memory import Memory
 from benchmarks.providers import DENSITIES
@@ -64,7 +64,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
-    sections = [name for name in SECTIONS if name in only] or SECTIONS
+    sections = pick(only, SECTIONS)
     shapes = [s for s in SHAPES if s.key in only] or SHAPES[1 if quick else 0 :]
     temperatures = (0.1,) if quick else TEMPERATURES
     named = [name for name in only if name in (*DENSITIES, *OTHERS)]

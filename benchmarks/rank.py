@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import memory, rank_figures, timing
 from benchmarks.cases import OrderingCase, Shape
-from benchmarks.jobs import Job, work
+from benchmarks.jobs import Job, mixed_job, pick, work
 from benchmarks.providers import Provider, neural_sort, soft_sort, torch_softmax_matrix, torch_sort
 from benchmarks.providers.softorder_orderings import argsort, compiled, plain
 from benchmarks.rank_cases import ARGSORT, FULL, MATRIX, PLAIN, QUADRATIC, QUICK, Plan
@@ -45,14 +45,9 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
     return work(Report(SUBJECT), list(_jobs(plan, only)), not (quick or only or seconds), output)
 
 
-def _pick(only: Sequence[str], kind: Sequence[str]) -> list[str]:
-    """Those of a kind that were named; all of them when none was."""
-    return [name for name in kind if name in only] or list(kind)
-
-
 def _jobs(plan: Plan, only: Sequence[str]) -> Iterator[Job]:
-    operators, densities = _pick(only, OPERATORS), _pick(only, DENSITIES)
-    keys = _pick(only, [shape.key for shape in FULL.shapes])
+    operators, densities = pick(only, OPERATORS), pick(only, DENSITIES)
+    keys = pick(only, [shape.key for shape in FULL.shapes])
     shapes = [shape for shape in FULL.shapes if shape.key in only] or list(plan.shapes)
     ours = [compiled(operator, density) for operator in operators for density in densities]
     usual = [provider for provider in ours if provider.density == densities[0]]
@@ -65,7 +60,7 @@ def _jobs(plan: Plan, only: Sequence[str]) -> Iterator[Job]:
         "orderings": _peers(plan, operators, densities[0]),
         "linear": _memory(plan, usual),
     }
-    for name in _pick(only, SECTIONS):
+    for name in pick(only, SECTIONS):
         yield from sections[name]
 
 
@@ -76,10 +71,7 @@ def _timed(
     plan: Plan,
     backward: Sequence[Provider] = (),
 ) -> Job:
-    def job(report: Report) -> None:
-        report.records += timing.measure_mixed(section, case, chosen, backward, plan.seconds)
-
-    return f"{section} {case}", job
+    return mixed_job(section, case, chosen, backward, plan.seconds)
 
 
 def _timed_once(

@@ -9,9 +9,9 @@ from pathlib import Path
 from benchmarks import timing
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
-from benchmarks.jobs import Job, work
+from benchmarks.jobs import Job, mixed_job, pick, work
 from benchmarks.memory import Memory
-from benchmarks.providers import Provider, khot_recursion, softmax, softorder_khot, topk
+from benchmarks.providers import khot_recursion, softmax, softorder_khot, topk
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
 
@@ -83,12 +83,12 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
-    chosen = [name for name in SECTIONS if name in only] or SECTIONS
+    chosen = pick(only, SECTIONS)
     draws = [softorder_khot.straight_through(design) for design in DESIGNS]
     if "draw" in chosen:
-        yield _timed("draw", _case(DRAW), [topk], draws, seconds)
+        yield mixed_job("draw", _case(DRAW), [topk], draws, seconds)
     if "score" in chosen:
-        yield _timed("score", _case(SCORE), [], [softmax, softorder_khot.log_prob], seconds)
+        yield mixed_job("score", _case(SCORE), [], [softmax, softorder_khot.log_prob], seconds)
     if "growth" in chosen:
         for n in DOUBLINGS[: 1 if quick else None]:
             cases = [_case(Shape(16, size)) for size in (n, 2 * n)]
@@ -97,24 +97,11 @@ def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
         for n in SWEEP[: 3 if quick else None]:
             theirs = [khot_recursion.provider] if n <= _RECURSION else []
             ours = [draw for draw in draws if draw.density in _PLOTTED]
-            yield _timed("peers", _case(Shape(1, n)), [topk], [*ours, *theirs], seconds)
+            yield mixed_job("peers", _case(Shape(1, n)), [topk], [*ours, *theirs], seconds)
 
 
 def _case(shape: Shape) -> Case:
     return Case(shape, k=shape.n // 2, temperature=1.0)
-
-
-def _timed(
-    section: str,
-    case: Case,
-    forward: Sequence[Provider],
-    backward: Sequence[Provider],
-    seconds: float,
-) -> Job:
-    def job(report: Report) -> None:
-        report.records += timing.measure_mixed(section, case, forward, backward, seconds)
-
-    return f"{section} {case}", job
 
 
 def _double(section: str, cases: Sequence[Case], seconds: float, report: Report) -> None:

@@ -22,19 +22,6 @@ class Record:
     timing: Timing
 
 
-def measure(
-    section: str,
-    case: Problem,
-    providers: Iterable[Provider],
-    seconds: float,
-    backward: bool = False,
-) -> list[Record]:
-    """Time the providers on the same scores, with their gradient or without."""
-    if backward:
-        return measure_mixed(section, case, (), providers, seconds)
-    return measure_mixed(section, case, providers, (), seconds)
-
-
 def measure_mixed(
     section: str,
     case: Problem,

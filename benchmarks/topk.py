@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import memory, providers, timing
+from benchmarks import memory, providers
 from benchmarks.cases import FULL, QUICK, ROUTER, SMALL_CALL, Case, Plan
-from benchmarks.jobs import Job, work
+from benchmarks.jobs import Job, pick, timing_job, work
 from benchmarks.report import Report
 from softorder.kernels import native
 
@@ -41,11 +41,6 @@ def _restrict(plan: Plan, only: Sequence[str], seconds: float | None) -> Plan:
     return replace(plan, shapes=named, sweep=(), memory=memory, calls="call" in only)
 
 
-def _pick(only: Sequence[str], kind: Sequence[str]) -> list[str]:
-    """Those of a kind that were named; all of them when none was."""
-    return [name for name in kind if name in only] or list(kind)
-
-
 def _ours(densities: Sequence[str]) -> list[providers.Provider]:
     return [providers.native(density) for density in densities]
 
@@ -55,10 +50,10 @@ def _others(densities: Sequence[str]) -> list[providers.Provider]:
 
 
 def _jobs(plan: Plan, only: Sequence[str]) -> Iterator[Job]:
-    densities = _pick(only, providers.DENSITIES)
+    densities = pick(only, providers.DENSITIES)
     ours = _ours(densities)
     everybody = [*ours[:1], *_others(densities)]
-    keys = _pick(only, [provider.key for provider in everybody])
+    keys = pick(only, [provider.key for provider in everybody])
     compared = [provider for provider in everybody if provider.key in keys]
     sections = {
         "forward": _against_softmax(plan, ours, backward=False),
@@ -68,21 +63,8 @@ def _jobs(plan: Plan, only: Sequence[str]) -> Iterator[Job]:
         "call": _calls(plan, ours),
         "memory": _memory(plan, ours),
     }
-    for name in _pick(only, SECTIONS):
+    for name in pick(only, SECTIONS):
         yield from sections[name]
-
-
-def _timed(
-    section: str,
-    case: Case,
-    chosen: Sequence[providers.Provider],
-    seconds: float,
-    backward: bool = False,
-) -> Job:
-    def job(report: Report) -> None:
-        report.records += timing.measure(section, case, chosen, seconds, backward)
-
-    return f"{section} {case}", job
 
 
 def _against_softmax(
@@ -96,14 +78,14 @@ def _against_softmax(
             usual = case.k == shape.n // 10 or (shape == ROUTER and case.k == 8)
             if usual and not backward:
                 chosen.append(providers.topk)
-            yield _timed(section, case, chosen, plan.seconds, backward)
+            yield timing_job(section, case, chosen, plan.seconds, backward)
 
 
 def _peers(plan: Plan, compared: Sequence[providers.Provider]) -> Iterator[Job]:
     """Everybody, at the usual k and temperature: the table of times and the plot."""
     cases = [plan.usual_case(shape) for shape in plan.shapes] + plan.sweep_cases()
     for case in dict.fromkeys(cases):
-        yield _timed("peers", case, compared, plan.seconds)
+        yield timing_job("peers", case, compared, plan.seconds)
 
 
 def _plain(plan: Plan, density: str) -> Iterator[Job]:
@@ -113,13 +95,13 @@ def _plain(plan: Plan, density: str) -> Iterator[Job]:
         for temperature in plan.temperatures:
             case = replace(plan.usual_case(shape), temperature=temperature)
             if shape.n >= 1000 and case != plan.usual_case(shape):
-                yield _timed("plain", case, both, plan.seconds)
+                yield timing_job("plain", case, both, plan.seconds)
 
 
 def _calls(plan: Plan, ours: Sequence[providers.Provider]) -> Iterator[Job]:
     if plan.calls:
-        yield _timed("call", SMALL_CALL, ours, plan.seconds)
-        yield _timed("call-backward", SMALL_CALL, ours, plan.seconds, backward=True)
+        yield timing_job("call", SMALL_CALL, ours, plan.seconds)
+        yield timing_job("call-backward", SMALL_CALL, ours, plan.seconds, backward=True)
 
 
 def _memory(plan: Plan, ours: Sequence[providers.Provider]) -> Iterator[Job]:

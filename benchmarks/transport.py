@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.cases import Case, Shape
 from benchmarks.figures import Figure, ratios
-from benchmarks.jobs import Job, timing_job, work
+from benchmarks.jobs import Job, pick, timing_job, work
 from benchmarks.memory import Memory
 from benchmarks.providers import Provider, paper_sinkhorn, softorder_transport
 from benchmarks.report import Report, Subject
@@ -57,7 +57,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
-    sections = [name for name in SECTIONS if name in only] or SECTIONS
+    sections = pick(only, SECTIONS)
     shapes = [s for s in SHAPES if s.key in only] or SHAPES[: 1 if quick else None]
     for section, shape, epsilon in product(sections, shapes, EPSILONS):
         case = Case(shape, k=10, temperature=epsilon)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_losses
+from softorder import _check
 
 
 def topk_accuracy(
@@ -96,7 +96,7 @@ def _hits(
     preds: Tensor, target: Tensor, ks: tuple[int, ...], ignore_index: int
 ) -> tuple[Tensor, Tensor]:
     """How many samples are hits, for every k, and how many there are."""
-    _check_losses.classes(preds, target, ignore_index)
+    _check.targets.classes(preds, target, ignore_index)
     preds = preds.detach()
     scores = preds if preds.dim() < 3 else preds.movedim(1, -1)
     kept = target != ignore_index

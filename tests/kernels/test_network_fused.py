@@ -8,7 +8,7 @@ import torch
 import softorder as so
 from softorder.kernels import native
 from softorder.methods import NetworkMethod
-from softorder.methods.networks import COMPARATORS
+from softorder.methods.network_layers import COMPARATORS
 from softorder.networks import SELECTION_KINDS
 
 _TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-4}

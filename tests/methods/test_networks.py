@@ -7,8 +7,8 @@ import torch
 
 import softorder as so
 from softorder.methods import NetworkMethod
+from softorder.methods.network_layers import COMPARATORS
 from softorder.methods.network_program import network
-from softorder.methods.networks import COMPARATORS
 from softorder.networks import SELECTION_KINDS, SORTING_KINDS, selection_network, sorting_network
 
 

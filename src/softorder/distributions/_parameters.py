@@ -41,7 +41,7 @@ def density_of(density: str | Density | object | None) -> Density:
         return BUILT_IN[density]
     if density in BUILT_IN.values():
         return density  # type: ignore[return-value]
-    _check.law(density)
+    _check.methods.law(density)
     return UserDensity(density)
 
 

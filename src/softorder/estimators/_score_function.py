@@ -42,12 +42,12 @@ def score_function(
     >>> torch.allclose(gradient, torch.tensor([0.25, -1 / 12, -1 / 12, -1 / 12]), atol=0.03)
     True
     """
-    _check.needs_loss("score_function", loss)
+    _check.estimators.needs_loss("score_function", loss)
     _check.flag("baseline", baseline)
     assert loss is not None
     x = law.sample(sample_shape, generator)
     losses = loss(x)
-    _check.losses(losses, x.shape[:-1])
+    _check.estimators.losses(losses, x.shape[:-1])
     score = law.log_prob(x)
     surplus = losses.detach()
     draws = prod(sample_shape)

@@ -27,7 +27,7 @@ O(m + n) memory for the others. The operators are served by plain torch on every
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import fsum_torch, native, native_fsum
 from softorder.kernels._operators import define, define_vmap
 from softorder.kernels.fsum_problem import Problem, Split
-from softorder.kernels.threshold import density_of, number_of
+from softorder.kernels.numbered import density_of, number_of
 
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
 
@@ -161,33 +161,10 @@ def _fsum(
     return total.to(sources.dtype)
 
 
-def _fsum_cpu(
-    sources: Tensor,
-    source_rest: Tensor | None,
-    targets: Tensor,
-    target_rest: Tensor | None,
-    weights: Tensor | None,
-    temperature: Tensor,
-    source_count: Tensor | None,
-    target_count: Tensor | None,
-    density: int,
-    derivative: int,
-    moment: int,
-) -> Tensor:
+def _fsum_cpu(*arguments: Any) -> Tensor:
+    *_, density, _, _ = arguments
     kernel = native_fsum.fsum if _native(density) else _fsum
-    return kernel(
-        sources,
-        source_rest,
-        targets,
-        target_rest,
-        weights,
-        temperature,
-        source_count,
-        target_count,
-        density,
-        derivative,
-        moment,
-    )
+    return kernel(*arguments)
 
 
 def _native(density: int) -> bool:

@@ -1,4 +1,4 @@
-"""F-sums and their roots with derivatives of every kind, on top of kernels without any.
+"""F-sums with derivatives of every kind, on top of kernels without any.
 
 Everything is a call of one sum, which is closed under differentiation (kernels/fsum.py): with
 G(u) = u^m F^(a)(u) and u = (t_j - x_i)/τ,
@@ -22,10 +22,10 @@ from torch import Tensor
 
 from softorder.densities import Density
 from softorder.kernels import fsum as _operators  # noqa: F401, defines the operators
-from softorder.kernels.threshold import number_of
+from softorder.kernels.numbered import number_of
 from softorder.kernels.threshold_torch import inverse
 
-_Law = Density | int  # an object, or its number among the operators
+Law = Density | int  #: an object, or its number among the operators
 
 
 def fsum(
@@ -33,7 +33,7 @@ def fsum(
     targets: Tensor,
     weights: Tensor | None,
     temperature: Tensor,
-    density: _Law,
+    density: Law,
     *,
     derivative: int = 0,
     moment: int = 0,
@@ -46,33 +46,11 @@ def fsum(
     assert weights is None or derivative > 0
     temperature = temperature.expand(sources.shape[:-1])
     pair = sources, None, targets, None
-    return _sum(*pair, weights, temperature, *counts, density, derivative, moment)
+    return any_sum(*pair, weights, temperature, *counts, density, derivative, moment)
 
 
-def roots(
-    sources: Tensor,
-    levels: Tensor,
-    temperature: Tensor,
-    density: _Law,
-    count: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """t = centre + rest with FSum(t_j) = level_j; the derivatives of t are those of the centre.
-
-    Where the slope of FSum underflows they are 0.
-    """
-    rows = sources.shape[:-1]
-    levels = levels.expand(*rows, levels.shape[-1])
-    temperature = temperature.expand(rows)
-    if torch.compiler.is_compiling():
-        number = density if isinstance(density, int) else number_of(density)
-        return torch.ops.softorder.fsum_invert(sources, levels, temperature, count, number)
-    return _Roots.apply(sources, levels, temperature, count, density)
-
-
-# ---- sums ---------------------------------------------------------------------------------------
-
-
-def _sum(*arguments: Any) -> Tensor:
+def any_sum(*arguments: Any) -> Tensor:
+    """The operator `fsum` with its own arguments, differentiable in whatever way torch asks for."""
     *tensors, density, derivative, moment = arguments
     if isinstance(density, int):
         return torch.ops.softorder.fsum(*arguments)
@@ -105,12 +83,14 @@ class _Sums:
     def at_targets(self, terms: list[tuple[int, int, int]], weights: Tensor | None) -> Tensor:
         """Σ_i w_i G(u) for every target."""
         common = *self.sources, *self.targets, weights, self.temperature, *self.counts
-        return _total([f * _sum(*common, self.density, a, m) for f, a, m in terms])
+        return _total([f * any_sum(*common, self.density, a, m) for f, a, m in terms])
 
     def at_sources(self, terms: list[tuple[int, int, int]], weights: Tensor) -> Tensor:
         """Σ_j v_j G(u) for every source: the sum for -u, by the parity of G."""
         common = *self.targets, *self.sources, weights, self.temperature, *self.counts[::-1]
-        return _total([f * _parity(a, m) * _sum(*common, self.density, a, m) for f, a, m in terms])
+        return _total(
+            [f * _parity(a, m) * any_sum(*common, self.density, a, m) for f, a, m in terms]
+        )
 
     def weighted(self, value: Tensor) -> Tensor:
         return value if self.w is None else self.w * value
@@ -179,106 +159,4 @@ class _FSum(torch.autograd.Function):
         return total
 
 
-# ---- roots --------------------------------------------------------------------------------------
-
-
-class _Implicit:
-    """FSum(t) = level, differentiated: Σ_i f(u)(dt - dx_i - u dτ)/τ = dlevel."""
-
-    def __init__(self, ctx: Any, tensors: tuple[Any, ...]) -> None:
-        self.x, self.temperature, self.count, self.centre, self.rest = tensors
-        self.density = ctx.density
-        self.scale = inverse(self.temperature, self.x.dtype)
-        self.rooted = self.centre.isfinite()
-        self._move_infinite_roots()
-
-    def at_roots(self, weights: Tensor | None, moment: int = 0) -> Tensor:
-        """Σ_i w_i u^moment f(u) for every root."""
-        pair = self.x, None, self.t, self.rest
-        return _sum(*pair, weights, self.temperature, self.count, None, self.density, 1, moment)
-
-    def at_sources(self, weights: Tensor) -> Tensor:
-        """Σ_j v_j f(u) for every source; f is even."""
-        pair = self.t, self.rest, self.x, None
-        return _sum(*pair, weights, self.temperature, None, self.count, self.density, 1, 0)
-
-    def per_slope(self, value: Tensor) -> Tensor:
-        """value / Σ_i f(u), and 0 where there is no root or no slope."""
-        slope = self.at_roots(None)
-        flat = (slope.detach() < torch.finfo(slope.dtype).tiny) | ~self.rooted
-        return torch.where(flat, 0.0, value / torch.where(flat, 1.0, slope))
-
-    def _move_infinite_roots(self) -> None:
-        """The kernels want finite, ascending roots: the infinite ones join their neighbours."""
-        n = self.centre.shape[-1]
-        first = (self.centre == -torch.inf).sum(-1, keepdim=True)
-        last = n - 1 - (self.centre == torch.inf).sum(-1, keepdim=True)
-        place = torch.arange(n, device=first.device)
-        place = torch.minimum(torch.maximum(place, first), last).clamp(0, n - 1)
-        moved = self.centre.detach().gather(-1, place)
-        moved = torch.where(moved.isfinite(), moved, 0.0)  # there are only infinite ones
-        self.t = torch.where(self.rooted, self.centre, moved)
-        self.rest = self.rest.gather(-1, place)
-
-
-def _remember_roots(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    sources, _, temperature, count, density = inputs
-    ctx.density = density
-    ctx.save_for_backward(sources, temperature, count, *output)
-
-
-def _roots_vjp(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    implicit = _Implicit(ctx, ctx.saved_tensors)
-    by_source, by_level, by_temperature = ctx.needs_input_grad[:3]
-    grads: list[Tensor | None] = [None] * 5
-    share = implicit.per_slope(upstream)
-    if by_source:
-        grads[0] = implicit.at_sources(share)
-    if by_level:
-        grads[1] = (share / implicit.scale).double()
-    if by_temperature:
-        grads[2] = (share * implicit.at_roots(None, moment=1)).double().sum(-1)
-    return tuple(grads)
-
-
-class _Roots(torch.autograd.Function):
-    generate_vmap_rule = True
-    backward = staticmethod(_roots_vjp)
-
-    @staticmethod
-    def forward(
-        sources: Tensor,
-        levels: Tensor,
-        temperature: Tensor,
-        count: Tensor | None,
-        density: Density,
-    ) -> tuple[Tensor, Tensor]:
-        number = number_of(density)
-        return torch.ops.softorder.fsum_invert(sources, levels, temperature, count, number)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        _remember_roots(ctx, inputs, output)
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_forward(*ctx.to_save)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, None]:
-        implicit = _Implicit(ctx, ctx.saved_tensors)
-        by_source, by_level, by_temperature = tangents[:3]
-        total = torch.zeros_like(implicit.centre)
-        if by_source is not None:
-            total = total + implicit.at_roots(by_source)
-        if by_temperature is not None:
-            heat = implicit.at_roots(None, moment=1)
-            total = total + by_temperature.unsqueeze(-1).to(heat.dtype) * heat
-        if by_level is not None:
-            total = total + by_level.to(total.dtype) / implicit.scale
-        return implicit.per_slope(total), None
-
-
-for _name, _rule, _setup in (
-    ("fsum", _sum_vjp, _remember_sum),
-    ("fsum_invert", _roots_vjp, _remember_roots),
-):
-    torch.library.register_autograd(f"softorder::{_name}", _rule, setup_context=_setup)
+torch.library.register_autograd("softorder::fsum", _sum_vjp, setup_context=_remember_sum)

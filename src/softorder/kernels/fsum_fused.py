@@ -18,26 +18,21 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import fsum, native, ordering
-from softorder.kernels.threshold import number_of
+from softorder.kernels.numbered import number_of
 
 _ORDER = struct.Struct("@9P3N3i0P")  # struct SoftOrder of csrc/order.hpp, field by field
 _PERMUTATION = struct.Struct("@6P4N4i0P")  # struct Permutation of csrc/permutation.hpp
-_MOST = 2**31 - 1  # indices are int32
 
 
 def serves(scores: Tensor, density: Density) -> bool:
     """Whether there is a compiled kernel for the ranks and the sort of these scores."""
-    return density is BUILT_IN["laplace"] and scores.shape[-1] <= _MOST and _compiled(scores)
+    return density is BUILT_IN["laplace"] and native.serves(scores, native.INT32)
 
 
 def serves_permutation(scores: Tensor, density: Density) -> bool:
     """Whether there is one for their permutations; it wants finite scores."""
     known = any(density is law for law in BUILT_IN.values())
-    return known and _compiled(scores) and _check.finite(scores)
-
-
-def _compiled(scores: Tensor) -> bool:
-    return scores.device.type == "cpu" and native.enabled()
+    return known and native.serves(scores) and _check.finite(scores)
 
 
 class Ranks(NamedTuple):
@@ -161,7 +156,7 @@ def _call_permutation(
             found.rest.data_ptr(),
             temperature.data_ptr(),
             out.data_ptr(),
-            0 if upstream is None else upstream.data_ptr(),
+            native.pointer(upstream),
             rows.numel(),
             found.centre.shape[-1] - 1,
             n,
@@ -190,8 +185,8 @@ def _call(
     native.call(
         name,
         _ORDER.pack(
-            0 if scores is None else scores.data_ptr(),
-            0 if upstream is None else upstream.data_ptr(),
+            native.pointer(scores),
+            native.pointer(upstream),
             temperature.data_ptr(),
             out.data_ptr(),
             *pointers,

@@ -17,7 +17,6 @@ from torch import Tensor
 from softorder.kernels import native
 
 _PERMUTAHEDRON = struct.Struct("@8P3N4i0P")  # struct Permutahedron of csrc/permutahedron.hpp
-_MOST = 2**31 - 1  # indices are int32
 
 
 class Projected(NamedTuple):
@@ -37,7 +36,7 @@ class Projected(NamedTuple):
 
 def serves(scores: Tensor) -> bool:
     """Whether there is a compiled kernel for these scores."""
-    return scores.device.type == "cpu" and scores.shape[-1] <= _MOST and native.enabled()
+    return native.serves(scores, native.INT32)
 
 
 def project(
@@ -88,8 +87,8 @@ def _call(
     native.call(
         name,
         _PERMUTAHEDRON.pack(
-            0 if scores is None else scores.data_ptr(),
-            0 if upstream is None else upstream.data_ptr(),
+            native.pointer(scores),
+            native.pointer(upstream),
             temperature.data_ptr(),
             found.result.data_ptr(),
             found.values.data_ptr(),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import threading
 import warnings
 from collections import Counter
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor
 
 KINDS = ("torch", "native")
-DENSITIES = 5  # that the library knows: the first ones of softorder.densities.BUILT_IN
+INT32 = 2**31 - 1  #: the longest row of a kernel whose indices are int32
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()
@@ -60,9 +59,14 @@ def enabled() -> bool:
     return _enabled
 
 
+def serves(scores: Tensor, most: int | None = None) -> bool:
+    """Whether a compiled kernel, for rows of so many scores at the most, may take these."""
+    return scores.device.type == "cpu" and (most is None or scores.shape[-1] <= most) and enabled()
+
+
 def level() -> str:
     """The SIMD level that the library chose for this machine."""
-    return _library().level().decode()
+    return library().level().decode()
 
 
 _switch = threading.Lock()
@@ -76,7 +80,7 @@ def _decide(kind: str) -> bool:
     if kind == "torch":
         return False
     if library_path() is not None:
-        _library()
+        library()
         return True
     if kind == "native":
         raise RuntimeError(
@@ -104,11 +108,9 @@ if hasattr(os, "register_at_fork"):
 
 
 # ---- calls -----------------------------------------------------------------------------------
-
-# struct TopkForward and TopkBackward of csrc/topk.hpp, field by field: pointers, sizes, integers.
-# A packed string of bytes is several times cheaper to make than a ctypes.Structure.
-_FORWARD = struct.Struct("@7P4N3i0P")
-_BACKWARD = struct.Struct("@9P3N3i0P")
+#
+# Arguments travel as a C struct in a string of bytes, packed field by field: pointers, sizes,
+# integers. That is several times cheaper to make than a ctypes.Structure.
 
 
 class _Library:
@@ -138,7 +140,8 @@ def _function(symbol: Any) -> Callable[[bytes], int]:
 
 
 @lru_cache(maxsize=1)
-def _library() -> _Library:
+def library() -> _Library:
+    """The library, loaded once."""
     path = library_path()
     assert path is not None
     return _Library(path)
@@ -146,98 +149,7 @@ def _library() -> _Library:
 
 def call(name: str, arguments: bytes) -> None:
     """Runs one compiled kernel, and counts it."""
-    _library().call(name, arguments)
-
-
-def topk_forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    """p, and its thresholds: centres and rests, stacked."""
-    x = scores.contiguous()
-    p = torch.empty_like(x)
-    return p, _solve(x, k, temperature, density, p.data_ptr(), 0)
-
-
-def threshold(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> tuple[Tensor, Tensor]:
-    """Thresholds, and the number of passes that they took."""
-    sweeps = torch.empty(scores.shape[:-1], dtype=torch.int32)
-    return _solve(scores.contiguous(), k, temperature, density, 0, sweeps.data_ptr()), sweeps
-
-
-def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, sweeps: int) -> Tensor:
-    """Thresholds of the last axis of float32 or float64 scores; fills p and sweeps if given."""
-    calls["topk_forward"] += 1
-    *shape, n = x.shape
-    b = x.new_empty(2, *shape)
-    rows, centre = b.numel() // 2, b.data_ptr()
-    k, k_stride = dense(k, shape)
-    temperature, temperature_stride = dense(temperature, shape)
-    failed = _library().topk_forward(
-        _FORWARD.pack(
-            x.data_ptr(),
-            k.data_ptr(),
-            temperature.data_ptr(),
-            p,
-            centre,
-            centre + rows * x.element_size(),
-            sweeps,
-            rows,
-            n,
-            k_stride,
-            temperature_stride,
-            density,
-            x.dtype is torch.float64,
-            threads(),
-        )
-    )
-    assert not failed
-    return b
-
-
-def topk_backward(
-    upstream: Tensor,
-    scores: Tensor,
-    temperature: Tensor,
-    b: Tensor,
-    density: int,
-    by_temperature: bool,
-    index: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k, and of temperature if wanted, stacked.
-
-    With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
-    """
-    calls["topk_backward"] += 1
-    *shape, n = scores.shape
-    x, v = scores.contiguous(), upstream.contiguous()
-    where = None if index is None else index.contiguous()
-    by_scores = torch.empty_like(x)
-    by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
-    rows, centre, by_k = b.numel() // 2, b.data_ptr(), by_row.data_ptr()
-    temperature, stride = dense(temperature, shape)
-    failed = _library().topk_backward(
-        _BACKWARD.pack(
-            x.data_ptr(),
-            v.data_ptr(),
-            0 if where is None else where.data_ptr(),
-            temperature.data_ptr(),
-            centre,
-            centre + rows * x.element_size(),
-            by_scores.data_ptr(),
-            by_k,
-            by_k + rows * by_row.element_size() if by_temperature else 0,
-            rows,
-            n,
-            stride,
-            density,
-            x.dtype is torch.float64,
-            threads(),
-        )
-    )
-    assert not failed
-    return by_scores, by_row
+    library().call(name, arguments)
 
 
 def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
@@ -245,6 +157,11 @@ def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
     if value.numel() == 1:
         return value, 0
     return value.expand(shape).contiguous(), 1
+
+
+def pointer(value: Tensor | None) -> int:
+    """Where it begins; 0 for nothing."""
+    return 0 if value is None else value.data_ptr()
 
 
 def threads() -> int:

@@ -64,10 +64,10 @@ def fsum(
     native.call(
         "fsum",
         _FSUM.pack(
-            *map(_pointer, matrices),
+            *map(native.pointer, matrices),
             temperature.data_ptr(),
-            _pointer(sources_taken),
-            _pointer(targets_taken),
+            native.pointer(sources_taken),
+            native.pointer(targets_taken),
             out.data_ptr(),
             rows.numel(),
             sources.shape[-1],
@@ -104,7 +104,7 @@ def invert(
             sources.data_ptr(),
             levels.data_ptr(),
             temperature.data_ptr(),
-            _pointer(taken),
+            native.pointer(taken),
             centre.data_ptr(),
             rest.data_ptr(),
             rows.numel(),
@@ -128,10 +128,6 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 def _matrix(value: Tensor | None) -> Tensor | None:
     return None if value is None else value.contiguous()
-
-
-def _pointer(value: Tensor | None) -> int:
-    return 0 if value is None else value.data_ptr()
 
 
 def _counts(count: Tensor | None, rows: torch.Size) -> tuple[Tensor | None, int]:

@@ -1,7 +1,7 @@
 """Soft comparator networks in one go, for CPU tensors.
 
-The same numbers as methods/networks.py has layer by layer, from a compiled kernel that takes rows
-through the network side by side. Its backward pass starts from the scores again, so that nothing
+The same numbers as methods/network_layers.py has, from a compiled kernel that takes rows through
+the network side by side. Its backward pass starts from the scores again, so that nothing
 else is kept: what it needs on its way, O(n k) for a few rows, is scratch. Not differentiable, but
 with a vector-Jacobian product.
 """
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 def serves(scores: Tensor) -> bool:
     """Whether there is a compiled kernel for these scores."""
-    return scores.device.type == "cpu" and native.enabled()
+    return native.serves(scores)
 
 
 def run(scores: Tensor, temperature: Tensor, descending: bool, *, circuit: Circuit) -> Found:
@@ -81,11 +81,11 @@ def _call(
         _NETWORK.pack(
             scores.data_ptr(),
             temperature.data_ptr(),
-            0 if count is None else count.data_ptr(),
+            native.pointer(count),
             low.ctypes.data,
             high.ctypes.data,
             outputs.ctypes.data,
-            0 if upstream is None else upstream.data_ptr(),
+            native.pointer(upstream),
             out.data_ptr(),
             rows.numel(),
             network.n,

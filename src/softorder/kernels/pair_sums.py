@@ -46,10 +46,10 @@ def laplace_sum(
     >>> round(torch.trapezoid(density, grid).item(), 4)
     1.0
     """
-    _check_places("sources", sources, sources)
-    _check_places("targets", targets, sources)
+    _check.points("sources", sources, sources)
+    _check.points("targets", targets, sources)
     if weights is not None:
-        _check_places("weights", weights, sources, size=sources.shape[-1])
+        _check.points("weights", weights, sources, size=sources.shape[-1])
     _check.temperature_alone(temperature)
     tau, others = _axis.per_row(temperature), [v for v in (targets, weights) if v is not None]
     rows = torch.broadcast_shapes(*(v.shape[:-1] for v in (sources, *others)), tau.shape)
@@ -69,16 +69,3 @@ def _ordered(value: Tensor, rows: torch.Size) -> tuple[Tensor, Tensor]:
     value = _wide(value, rows)
     order = ordering.sort(value).order
     return value.gather(-1, order), order
-
-
-def _check_places(name: str, value: Tensor, sources: Tensor, size: int | None = None) -> None:
-    if not isinstance(value, Tensor) or not value.dtype.is_floating_point:
-        given = value.dtype if isinstance(value, Tensor) else type(value).__name__
-        raise TypeError(f"{name} must be a floating-point tensor, but got {given}")
-    if value.dtype != sources.dtype:
-        raise TypeError(
-            f"{name} must have the dtype of sources, {sources.dtype}, but got {value.dtype}"
-        )
-    if value.dim() == 0 or size not in (None, value.shape[-1]):
-        wanted = "at least one axis" if size is None else f"{size} entries on its last axis"
-        raise ValueError(f"{name} must have {wanted}, but got shape {tuple(value.shape)}")

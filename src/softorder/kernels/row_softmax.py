@@ -19,7 +19,6 @@ from softorder.kernels import native
 _ROW_SOFTMAX = struct.Struct("@7P4N4i0P")  # struct RowSoftmax of csrc/row_softmax.hpp
 
 FAMILIES = ("softsort", "neuralsort")  # in the order of enum RowSoftmaxFamily
-_MOST = 2**31 - 1  # indices are int32
 
 
 class Rows(NamedTuple):
@@ -37,7 +36,7 @@ class Rows(NamedTuple):
 
 def serves(scores: Tensor) -> bool:
     """Whether there is a compiled kernel for these scores."""
-    return scores.device.type == "cpu" and scores.shape[-1] <= _MOST and native.enabled()
+    return native.serves(scores, native.INT32)
 
 
 def rows(scores: Tensor, temperature: Tensor, descending: bool, *, family: str, k: int) -> Rows:
@@ -77,8 +76,8 @@ def _call(
             found.p.data_ptr(),
             found.order.data_ptr(),
             found.taken.data_ptr(),
-            0 if upstream is None else upstream.data_ptr(),
-            0 if gradient is None else gradient.data_ptr(),
+            native.pointer(upstream),
+            native.pointer(gradient),
             batch.numel(),
             *found.p.shape[-2:],
             stride,

@@ -21,17 +21,16 @@ They are not differentiable: methods/threshold.py is.
 
 from __future__ import annotations
 
-import ctypes
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
-from softorder.kernels import native, threshold_torch
+from softorder.kernels import native, native_topk, threshold_torch
 from softorder.kernels._operators import define, in_front, library
+from softorder.kernels.numbered import NUMBERED, density_of, number_of
 
 
 class Threshold(NamedTuple):
@@ -53,46 +52,12 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
     """The threshold of every row, by whichever kernel serves the device."""
     if isinstance(density, str):
         density = BUILT_IN[density]
-    elif density not in _NUMBERED and not isinstance(density, UserDensity):
+    elif density not in NUMBERED and not isinstance(density, UserDensity):
         density = UserDensity(density)
     scores, k, temperature = scores.detach(), k.detach(), temperature.detach()
     direct = _check.eager() and _check.plain(scores, k, temperature)
     operator = _threshold_cpu if direct else torch.ops.softorder.threshold
     return Threshold(*operator(scores, k, temperature, number_of(density)))
-
-
-# ---- operators take no objects: a density travels as a number -----------------------------------
-
-_NUMBERED = tuple(BUILT_IN.values())
-_NUMBER = {density.name: number for number, density in enumerate(_NUMBERED)}
-_users: WeakValueDictionary[int, Density] = WeakValueDictionary()
-_traced: dict[int, Density] = {}  # kept alive for the graphs that name them
-
-
-def number_of(density: Density) -> int:
-    """The number by which the operators know a density."""
-    if not isinstance(density, UserDensity):
-        return _NUMBER[density.name]
-    if torch.compiler.is_compiling():
-        return _keep(id(density.law))
-    _users[id(density)] = density
-    return id(density)
-
-
-@torch.compiler.assume_constant_result
-def _keep(address: int) -> int:
-    # Runs while torch.compile traces, which can hand over the address of an object but not the
-    # object. Whoever is being traced holds it.
-    law = ctypes.cast(address, ctypes.py_object).value
-    _traced[address] = UserDensity(law)
-    return address
-
-
-def density_of(number: int) -> Density:
-    """The density with that number."""
-    if number < len(_NUMBERED):
-        return _NUMBERED[number]
-    return _users.get(number) or _traced[number]
 
 
 # ---- kernels for any device, and for CPUs -------------------------------------------------------
@@ -109,7 +74,7 @@ def _threshold_cpu(
 ) -> tuple[Tensor, Tensor]:
     if not _native(density):
         return _threshold(scores, k, temperature, density)
-    return native.threshold(scores, k, temperature, density)
+    return native_topk.threshold(scores, k, temperature, density)
 
 
 def _forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
@@ -121,7 +86,7 @@ def _forward_cpu(
 ) -> tuple[Tensor, Tensor]:
     if not _native(density):
         return _forward(scores, k, temperature, density)
-    return native.topk_forward(scores, k, temperature, density)
+    return native_topk.forward(scores, k, temperature, density)
 
 
 def _backward(
@@ -147,11 +112,11 @@ def _backward_cpu(
 ) -> tuple[Tensor, Tensor]:
     if not _native(density):
         return _backward(upstream, scores, temperature, b, density, by_temperature)
-    return native.topk_backward(upstream, scores, temperature, b, density, by_temperature)
+    return native_topk.backward(upstream, scores, temperature, b, density, by_temperature)
 
 
 def _native(density: int) -> bool:
-    return density < native.DENSITIES and native.enabled()
+    return density < native_topk.DENSITIES and native.enabled()
 
 
 # ---- the operators ------------------------------------------------------------------------------
@@ -242,7 +207,7 @@ def backward_of_one(
     """The same where the upstream of a row (rows, n) is `weight` at `index` and 0 elsewhere."""
     weight = weight.to(scores.dtype)
     if _native(density) and _check.plain(weight, index, scores, temperature):
-        return native.topk_backward(weight, scores, temperature, b, density, by_temperature, index)
+        return native_topk.backward(weight, scores, temperature, b, density, by_temperature, index)
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
     return backward(upstream, scores, temperature, b, density, by_temperature)

@@ -15,8 +15,11 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density
+from softorder.kernels import threshold_bracket as bracket
 from softorder.kernels import threshold_easy as easy
-from softorder.kernels.threshold_rows import Rows, classify, moments, ranked
+from softorder.kernels.threshold_bracket import quantile
+from softorder.kernels.threshold_gap import balance, in_gap
+from softorder.kernels.threshold_rows import Rows, classify, moments
 from softorder.kernels.threshold_steps import next_step
 from softorder.kernels.threshold_sums import NUMPY, Array, Sums, sweep
 
@@ -116,12 +119,9 @@ class Solver:
     def _convention(self, rows: Rows) -> tuple[Array, Array]:
         k, valid, certain = rows.k, rows.valid, rows.certain
         cases = [np.isnan(valid), k <= 0, k >= valid, k == certain]
-        shared = -rows.tau * self._quantile(k / certain)
+        shared = -rows.tau * quantile(self.law, k / certain)
         centre = np.select(cases, [math.nan, math.inf, -math.inf, math.inf], math.inf)
         return centre, np.select(cases, [0.0, math.inf, 0.0, -math.inf], shared)
-
-    def _quantile(self, p: Array) -> Array:
-        return self.law.quantile(torch.from_numpy(p)).numpy()
 
     # ---- the starting guess --------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class Solver:
         rows = self._drop_rootless(rows, lost & ~rows.classified)
         lost = np.isnan(rows.by)
         found = rows.take(lost)
-        self._select(found)
+        bracket.select(found, self.law)
         rows.put(lost, found)
         return rows
 
@@ -162,7 +162,7 @@ class Solver:
         share = (rows.k - rows.certain) / (rows.valid - rows.certain)
         bell = -torch.special.ndtri(torch.from_numpy(share)).numpy()
         mean, deviation = rows.high, rows.low
-        own = np.abs(self.law.middle - self._quantile(share)) * rows.tau
+        own = np.abs(self.law.middle - quantile(self.law, share)) * rows.tau
         rows.set_b(mean, easy.guess(bell, deviation, own, rows.tau, self.law))
         if self.law.decay == "exponential":
             few = np.minimum(rows.k - rows.certain, rows.valid - rows.k)
@@ -175,10 +175,10 @@ class Solver:
         """One pass; answers the rows that are done with it and returns the others, b moved."""
         sums = self._sweep(rows)
         excess = sums.excess(rows.k)
-        _narrow(rows, excess)
+        bracket.narrow(rows, excess)
         step, order = next_step(sums, rows, self.law)
         rows.by = step * rows.tau
-        gap = self._in_gap(sums, rows.k)
+        gap = in_gap(sums, rows.k, self.law)
         settled = self._settled(sums, rows.k, step, order) & ~gap
         width = rows.right - rows.left
         # with a true bracket a model may err once
@@ -192,7 +192,7 @@ class Solver:
         short = 0.9 * np.where(rows.by < 0, rows.left, rows.right)
         rows.by = np.where(beyond & known & progress & ~settled, short, rows.by)
         stuck = ~progress | (beyond & ~known) | np.isnan(rows.by) | _is_lost(sums, rows)
-        stuck |= _goes_back(rows, excess)
+        stuck |= bracket.goes_back(rows, excess)
         rows.by[stuck & ~settled] = math.nan
         if gap.any() or settled.any():
             self._answer_gaps(rows.take(gap))
@@ -206,12 +206,12 @@ class Solver:
         stuck = np.isnan(rows.by)
         if stuck.any():
             rows.previous[stuck] = math.inf
-            rows.by = np.where(stuck & rows.selected, _between(rows, turn), rows.by)
+            rows.by = np.where(stuck & rows.selected, bracket.between(rows, turn), rows.by)
             rows = self._drop_rootless(rows, np.isnan(rows.by) & ~rows.classified)
             lost = np.isnan(rows.by)
             if lost.any():
                 found = rows.take(lost)
-                self._select(found)
+                bracket.select(found, self.law)
                 rows.put(lost, found)
         rows.move(rows.by)
         return rows
@@ -227,118 +227,17 @@ class Solver:
         close = np.abs(sums.excess(k)) < 0.5  # where the pdf underflows, the rate says nothing
         return (np.abs(step) * sums.rate() <= self.short[order]) & close
 
-    # ---- exactly k scores above b, and tails too small to be told from 0 -----------------------
-
-    def _in_gap(self, sums: Sums, k: Array) -> Array:
-        lower, upper = sums.lower, sums.upper
-        if self.law.decay == "none":
-            return (sums.above == k) & (lower.tail == 0) & (upper.tail == 0)
-        small = lower.tail + upper.tail < 0.25
-        return (sums.above == k) & ((lower.pdf == 0) | (upper.pdf == 0)) & small
-
     def _answer_gaps(self, rows: Rows) -> None:
-        """Any b in the gap fits the sum: the one that balances the logarithms fits log p too."""
+        """Answers rows with exactly k scores above b, and tails too small to be told from 0."""
         rows = self._drop_rootless(rows, ~rows.classified)
         if not len(rows):
             return
         if self.law.decay != "none":
-            self._balance(rows)
+            balance(rows, self.law)
         self._finish(rows)
-
-    def _balance(self, rows: Rows) -> None:
-        column = rows.columns(*rows.split())
-        below = (rows.x - column[0]).sub_(column[1]) < 0
-        x = rows.x.double()
-        low = torch.where(below, x, -math.inf).amax(-1, keepdim=True)
-        high = torch.where(below, math.inf, x).amin(-1, keepdim=True)
-        tau = torch.from_numpy(rows.tau).to(x.device).unsqueeze(-1)
-        beyond = torch.where(below, low - x, x - high) / tau
-        gap, at = high - low, 0.5 * (high - low)
-        turns = 8 if self.law.logarithmic else 0
-        for _ in range(turns):
-            a = beyond + torch.where(below, at, gap - at) / tau
-            log_tail = self.law.log_tail(a)
-            slope = torch.exp(self.law.log_pdf(a) - log_tail).nan_to_num(0.0, 0.0, 0.0)
-            lower, lower_rate = _log_sum(log_tail, slope, below)
-            upper, upper_rate = _log_sum(log_tail, slope, ~below)
-            if self.law.decay == "hyperbola":  # A/at and B/(gap - at) balance at once
-                ratio = torch.exp(lower - upper) * at / (gap - at)
-                by = gap * (ratio / (1 + ratio)) - at
-            else:
-                by = (lower - upper) / (lower_rate + upper_rate) * tau
-            at = torch.minimum((at + by).clamp(min=0), gap)
-            rows.sweeps += 1
-            if bool((by.abs() <= 1e-10 * gap).all()):  # quadratic: the next step would be 1e-20
-                break
-        rows.sweeps += 1
-        rows.set_b(*(v.squeeze(-1).cpu().numpy() for v in (low, at)))
-
-    # ---- when the model fails: a bracket by selection ------------------------------------------
-
-    def _select(self, rows: Rows) -> None:
-        """Puts b where the root would be if only the nearest scores counted.
-
-        The bracket holds whatever the others add: x_(⌊k⌋+1) - ζτ <= b <= x_(⌈k⌉) + ζ'τ.
-        """
-        rank = rows.k - rows.certain
-        whole = np.floor(rank)
-        part = rank - whole
-        count = rows.valid - rows.certain
-        lowest, next_above = ranked(rows.x, rows.certain + whole)
-        rows.sweeps += easy.SELECTION
-        integer = part == 0
-        width = np.where(integer, next_above - lowest, 0.0)
-        middle = 0.5 * width - self.law.middle * rows.tau
-        offset = np.where(integer, middle, -rows.tau * self._quantile(np.where(integer, 0.5, part)))
-        low_share = np.minimum(0.5, (1 - part) / (whole + 1))
-        high_share = np.minimum(0.5, np.where(integer, 1, part) / (count - np.ceil(rank) + 1))
-        rows.set_b(lowest, offset)
-        rows.left = -rows.tau * self._quantile(1 - low_share) - offset
-        rows.right = width - rows.tau * self._quantile(high_share) - offset
-        rows.left_excess = np.full(len(rows), math.inf)
-        rows.right_excess = -rows.left_excess
-        rows.by = np.zeros(len(rows))
-        rows.residual = np.full(len(rows), math.nan)
-        rows.previous = rows.older = np.full(len(rows), math.inf)
-        rows.width = rows.right - rows.left
-        rows.selected = np.ones(len(rows), dtype=bool)
-
-
-def _narrow(rows: Rows, excess: Array) -> None:
-    """The sum decreases in b: the sign of the excess tells on which side of b the root is."""
-    up, down = (excess >= 0) & (rows.left <= 0), (excess <= 0) & (rows.right >= 0)
-    rows.left, rows.left_excess = (
-        np.where(up, 0.0, rows.left),
-        np.where(up, excess, rows.left_excess),
-    )
-    rows.right = np.where(down, 0.0, rows.right)
-    rows.right_excess = np.where(down, excess, rows.right_excess)
-
-
-def _between(rows: Rows, turn: int) -> Array:
-    """A place inside the bracket: the false position and the middle by turns."""
-    share = rows.left_excess / (rows.left_excess - rows.right_excess)
-    known = np.isfinite(rows.left_excess) & np.isfinite(rows.right_excess) & bool(turn % 3)
-    share = np.where(known, np.clip(share, 0.05, 0.95), 0.5)
-    return rows.left + (rows.right - rows.left) * share
-
-
-def _goes_back(rows: Rows, excess: Array) -> Array:
-    """Whether the next place is almost the other end of the bracket, known to be no better."""
-    end = np.where(excess > 0, rows.right, rows.left)
-    there = np.where(excess > 0, rows.right_excess, rows.left_excess)
-    near = np.abs(end - rows.by) < 0.02 * rows.width
-    return near & np.isfinite(there) & (np.abs(there) > 0.1 * np.abs(excess))
 
 
 def _is_lost(sums: Sums, rows: Rows) -> Array:
     """Scores have to pass b, but none is near: no model can tell how far away they are."""
     extra = np.abs(sums.above - rows.k)
     return (extra >= 1) & (sums.lower.tail + sums.upper.tail < 0.1 * extra) & ~rows.selected
-
-
-def _log_sum(log_tail: Tensor, slope: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-    """log Σ F(-a) over one side of the gap, and minus its slope in a."""
-    total = torch.logsumexp(torch.where(side, log_tail, -math.inf), -1, keepdim=True)
-    weight = torch.where(side, torch.exp(log_tail - total), 0.0)
-    return total, (weight * slope).sum(-1, keepdim=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_losses
+from softorder import _check
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Samples:
 
     @staticmethod
     def of(scores: Tensor, target: Tensor, ignore_index: int) -> Samples:
-        _check_losses.classes(scores, target, ignore_index)
+        _check.targets.classes(scores, target, ignore_index)
         dtype = torch.float32 if _autocasts(scores) else scores.dtype
         x = scores if scores.dim() < 3 else scores.movedim(1, -1)
         x = x.reshape(-1, x.shape[-1]) if x.dim() != 2 else x
@@ -77,8 +77,8 @@ class ClassLoss(nn.Module):
     ) -> None:
         super().__init__()
         _check.count("k", k, least=1)
-        _check_losses.positive("margin", margin)
-        _check_losses.weight(weight)
+        _check.positive("margin", margin)
+        _check.weights.per_class(weight)
         _check.reduction(reduction)
         self.k = k
         self.margin = margin

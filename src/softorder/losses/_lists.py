@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_rank, soft_topk
 from softorder.ops._method import method_of
@@ -59,7 +59,7 @@ class RankingLoss(Tempered):
         _check.scores(scores, self.dim)
         _check.temperature(self.temperature, scores, self.dim)
         _check.mask(mask, scores)
-        _check_losses.relevance("relevance", relevance, scores)
+        _check.targets.relevance("relevance", relevance, scores)
         x = _axis.rows(scores, self.dim, largest=True, mask=mask)
         present = x != -math.inf
         # what is padding may be anything

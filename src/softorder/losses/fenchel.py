@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.losses._lists import reduce_rows
 from softorder.methods import ThresholdMethod
@@ -65,7 +65,7 @@ def fenchel_young(
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
     _check.reduction(reduction)
-    _check_losses.shares(target, scores)
+    _check.targets.shares(target, scores)
     method = _threshold(density)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     y = target.to(x.dtype).movedim(dim, -1)
@@ -74,7 +74,7 @@ def fenchel_young(
     sums = y.detach().sum(-1, dtype=torch.float64)
     if k is not None:
         _check.k(k, scores, dim)
-        _check_losses.sums(sums, _axis.per_row(k), absent)
+        _check.targets.sums(sums, _axis.per_row(k), absent)
     counts = sums if k is None else _axis.per_row(k).detach()
     tau = _axis.per_row(temperature)
     terms = _terms(method, x, y, counts, tau)
@@ -96,7 +96,7 @@ def _terms(method: ThresholdMethod, x: Tensor, y: Tensor, k: Tensor, tau: Tensor
 
 def _threshold(density: object) -> ThresholdMethod:
     method = method_of("log_soft_topk", density)
-    _check_losses.threshold_method("density", density, isinstance(method, ThresholdMethod))
+    _check.methods.threshold("density", density, isinstance(method, ThresholdMethod))
     assert isinstance(method, ThresholdMethod)
     return method
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_losses
+from softorder import _check
 from softorder.losses._classes import ClassLoss, Samples
 
 
@@ -46,9 +46,9 @@ def top_k_hinge(
     """
     samples = Samples.of(scores, target, ignore_index)
     _check.count("k", k, least=1, most=samples.classes - 1)
-    _check_losses.positive("margin", margin)
+    _check.positive("margin", margin)
     _check.flag("average", average)
-    _check_losses.weight(weight, samples.classes)
+    _check.weights.per_class(weight, samples.classes)
     _check.reduction(reduction)
     own, others = samples.split()
     best = margin + others.topk(k).values - own.unsqueeze(-1)

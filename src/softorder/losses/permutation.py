@@ -64,7 +64,7 @@ def permutation_cross_entropy(
     3.745
     """
     _rows.check(scores, temperature, dim, descending, mask)
-    _check.target(target, scores, dim, ignore_index)
+    _check.targets.places(target, scores, dim, ignore_index)
     _check.reduction(reduction)
     compute = computation("permutation_cross_entropy", method)
     x = _rows.rows(scores, dim, mask)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_losses
+from softorder import _check
 from softorder.losses._lists import CutLoss
 
 
@@ -41,7 +41,7 @@ class NDCGLoss(CutLoss):
         self.gain = gain
 
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        _check_losses.no_negatives("relevance", wanted)
+        _check.targets.no_negatives("relevance", wanted)
         gain = wanted if self.gain == "linear" else torch.expm1(wanted * math.log(2))
         found = (gain * self._chosen(x) / torch.log2(1 + self._ranks(x))).sum(-1)
         places = torch.arange(1, 1 + x.shape[-1], device=x.device, dtype=x.dtype)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
 from softorder.losses._classes import ClassLoss, Samples
 
 
@@ -56,8 +56,8 @@ def smooth_top_k(
     samples = Samples.of(scores, target, ignore_index)
     _check.count("k", k, least=1, most=samples.classes - 1)
     _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
-    _check_losses.positive("margin", margin)
-    _check_losses.weight(weight, samples.classes)
+    _check.positive("margin", margin)
+    _check.weights.per_class(weight, samples.classes)
     _check.reduction(reduction)
     tau = samples.per_sample(_axis.per_row(temperature)).to(samples.scores)
     own, others = samples.split()

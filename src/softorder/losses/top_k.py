@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softorder import _axis, _check, _check_losses
+from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.losses._classes import Samples
 from softorder.losses._mass import all_log_masses, check_method, log_masses, operator_of
@@ -75,18 +75,18 @@ def top_k_cross_entropy(
     >>> round(one.item(), 3), round(two.item(), 3)
     (0.878, 0.038)
     """
-    _check_losses.p_k(p_k)
+    _check.weights.p_k(p_k)
     _check.choice("top1", top1, TOP1)
-    _check_losses.share("label_smoothing", label_smoothing)
+    _check.weights.label_smoothing(label_smoothing)
     _check.reduction(reduction)
     samples = Samples.of(scores, target, ignore_index)
     _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
-    _check_losses.weight(weight, samples.classes)
+    _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
-    _check_losses.candidates(max(ks), m, samples.classes)
+    _check.weights.candidates(max(ks), m, samples.classes)
     operator = _Operator(check_method(method), _axis.per_row(temperature), m, label_smoothing)
-    p = _check_losses.as_p_k(p_k)
-    _check_losses.p_k_rows(p, samples.classes, target.shape, per_sample)
+    p = _check.weights.as_p_k(p_k)
+    _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
     if top1 == "softmax" and ks == (1,) and not p.requires_grad:
         return functional.cross_entropy(
             scores,
@@ -147,11 +147,11 @@ class TopKCrossEntropyLoss(Tempered):
         learnable_temperature: bool = False,
     ) -> None:
         super().__init__(operator_of(method), method, temperature, learnable_temperature)
-        _check_losses.p_k(p_k)
-        _check_losses.candidates(max(_weighted(p_k)), m, None)
+        _check.weights.p_k(p_k)
+        _check.weights.candidates(max(_weighted(p_k)), m, None)
         _check.choice("top1", top1, TOP1)
-        _check_losses.weight(weight)
-        _check_losses.share("label_smoothing", label_smoothing)
+        _check.weights.per_class(weight)
+        _check.weights.label_smoothing(label_smoothing)
         _check.reduction(reduction)
         if isinstance(p_k, Tensor) and not isinstance(p_k, torch.nn.Parameter):
             self.register_buffer("p_k", p_k)

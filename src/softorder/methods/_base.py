@@ -66,7 +66,7 @@ def find(operator: str, name: str) -> Method:
     method = _registry.get((operator, name))
     if method is None:
         known = (name for served, name in _registry if served == operator)
-        raise _check.unknown_method(name, known, _aliases)
+        raise _check.methods.unknown(name, known, _aliases)
     return method
 
 
@@ -76,7 +76,7 @@ def find_any(operators: tuple[str, ...], name: str) -> tuple[str, Method]:
         if (operator, name) in _registry:
             return operator, _registry[operator, name]
     known = {name for served, name in _registry if served in operators}
-    raise _check.unknown_method(name, known, _aliases)
+    raise _check.methods.unknown(name, known, _aliases)
 
 
 # ---- the table --------------------------------------------------------------------------------

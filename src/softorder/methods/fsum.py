@@ -11,7 +11,8 @@ from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import fsum_fused
-from softorder.kernels.fsum_calculus import fsum, roots
+from softorder.kernels.fsum_calculus import fsum
+from softorder.kernels.fsum_roots import roots
 from softorder.kernels.threshold_torch import inverse
 from softorder.methods import fused
 from softorder.methods._base import Method, register

@@ -16,6 +16,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
+from softorder.kernels.numbered import density_of, number_of
 from softorder.kernels.threshold_torch import distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
 
@@ -35,7 +36,7 @@ class ThresholdMethod(Method):
     def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
         self.density = density
         # A user's density may have parameters of its own, which only the formulas see.
-        self.number = None if isinstance(density, UserDensity) else threshold.number_of(density)
+        self.number = None if isinstance(density, UserDensity) else number_of(density)
         self.name = density.name
         self.smoothness = smoothness
         self.paper = paper
@@ -149,7 +150,7 @@ class _SoftTopK(torch.autograd.Function):
         scores, k, temperature, b = ctx.saved_tensors
         _, by_k, by_temperature, _ = ctx.needs_input_grad
         if torch.is_grad_enabled() or not _check.eager():
-            law = threshold.density_of(ctx.density).anchored
+            law = density_of(ctx.density).anchored
             u = differentiable_distance(law, scores, k, temperature, b, log=False)
             pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
             by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
-from softorder.kernels import ordering, transport
-from softorder.kernels.transport_solver import Solution, reached, scale_of
+from softorder.kernels import transport
+from softorder.kernels.transport_solver import Solution
+from softorder.methods import transport_rows
 from softorder.methods._base import Method, register
-from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows
+from softorder.methods.sorted_rows import ascending
 from softorder.methods.threshold import ThresholdMethod
 from softorder.methods.transport_plan import transport_plan
 
@@ -112,8 +113,8 @@ class Sinkhorn(Method):
         _check.choice("solver", solver, transport.SOLVERS)
         _check.tolerance(tolerance)
         _check.max_iterations(max_iterations)
-        _check.transport_cost(cost)
-        _check.anchors(anchors)
+        _check.methods.cost(cost)
+        _check.methods.anchors(anchors)
         self._solver = solver
         self._tolerance = float(tolerance)
         self._max_iterations = max_iterations or _PATIENCE[solver]
@@ -166,7 +167,7 @@ class Sinkhorn(Method):
         middle = x.detach().sum(-1, keepdim=True) / finite.sum(-1, keepdim=True).clamp(min=1)
         beside = torch.where(finite, x - middle, 0.0)
         values = middle + (p * beside.unsqueeze(-2)).sum(-1)
-        values = _with_infinities(values, scores, descending)
+        values = transport_rows.complete(values, scores, descending)
         values = -ascending(-values) if descending else ascending(values)
         return values.to(scores.dtype)
 
@@ -185,7 +186,7 @@ class Sinkhorn(Method):
     ) -> tuple[Tensor, Solution]:
         """The first k rows of the plan, and how they were found."""
         scores = scores.double()
-        rows = _rows_with_infinities(scores)
+        rows = transport_rows.with_infinities(scores)
         thresholds = min(k, scores.shape[-1] - 1)
         x = scores if rows is None else torch.where(scores.isfinite(), scores, 0.0)
         if thresholds < 1:
@@ -194,7 +195,7 @@ class Sinkhorn(Method):
             gains = self._gains(-x if descending else x, thresholds + 1)
             if rows is not None:
                 gains = torch.where(scores.isfinite().unsqueeze(-2), gains, math.inf)
-            levels, total = _levels(scores, rows, thresholds, descending)
+            levels, total = transport_rows.levels(scores, rows, thresholds, descending)
             p, solution = self._rows(gains, levels, total, temperature, k, dtype)
         return p if rows is None else rows.with_certain(scores, p, descending), solution
 
@@ -208,7 +209,7 @@ class Sinkhorn(Method):
         dtype: torch.dtype,
     ) -> tuple[Tensor, Solution]:
         """Of the scores that have any part in the first k places; the others get 0."""
-        n, near = gains.shape[-1], _near(gains, levels, temperature, k, dtype)
+        n, near = gains.shape[-1], transport_rows.near(gains, levels, temperature, k, dtype)
         if near is not None:
             gains = gains.gather(-1, near)
         solution = self._solve(gains, levels, total, temperature)
@@ -236,7 +237,7 @@ class Sinkhorn(Method):
 
     def _gains(self, x: Tensor, places: int) -> Tensor:
         """C_l - C_{l+1} but for constants: what a score gains by going on to the next anchor."""
-        _check.anchors(self._anchors, places)
+        _check.methods.anchors(self._anchors, places)
         x = x.unsqueeze(-2)
         if self._anchors is None:
             anchors = torch.arange(places, dtype=x.dtype, device=x.device).unsqueeze(-1)
@@ -255,51 +256,6 @@ class Sinkhorn(Method):
         finite = scores.isfinite()
         gains = self._gains(-torch.where(finite, scores, 0.0), places=2).squeeze(-2)
         return torch.where(finite, -gains, scores), k, temperature
-
-
-def _rows_with_infinities(scores: Tensor) -> SortedRows | None:
-    """What is to be known about scores that are not finite; None if there are none."""
-    if _check.eager() and bool(scores.isfinite().all()):
-        return None
-    return sort_rows(scores)
-
-
-def _levels(
-    scores: Tensor, rows: SortedRows | None, thresholds: int, descending: bool
-) -> tuple[Tensor, Tensor]:
-    """How many finite scores belong to the first 1, 2, ... places, and how many there are."""
-    levels = torch.arange(1, thresholds + 1, dtype=scores.dtype, device=scores.device)
-    levels = levels.expand(*scores.shape[:-1], thresholds)
-    if rows is None or rows.finite is None or rows.present is None:
-        return levels, torch.full_like(levels[..., :1], scores.shape[-1])
-    if descending:
-        levels = levels - (rows.present - rows.finite)  # +inf comes first
-    count = rows.finite.to(scores.dtype)
-    return levels.clamp(min=0).minimum(count), count
-
-
-def _near(
-    gains: Tensor, levels: Tensor, temperature: Tensor, k: int, dtype: torch.dtype
-) -> Tensor | None:
-    """Which scores do not round to 0 in the first k places; None if there is no telling."""
-    if not _check.eager() or gains.shape[-2] > 1 or k > levels.shape[-1]:
-        return None
-    values, order = ordering.sort(gains.squeeze(-2))
-    scale = scale_of(temperature.detach()).squeeze(-1)
-    count = reached(values, levels, scale, -math.log(torch.finfo(dtype).smallest_normal) + 20)
-    return order[..., :count].unsqueeze(-2)
-
-
-def _with_infinities(values: Tensor, scores: Tensor, descending: bool) -> Tensor:
-    """Sorted values, completed by +inf and by what takes no part, which goes last."""
-    place = torch.arange(values.shape[-1], device=values.device)
-    certain = (scores == math.inf).sum(-1, keepdim=True)
-    present = (scores > -math.inf).sum(-1, keepdim=True)
-    spoiled = values.isnan()
-    if descending:
-        values = torch.where((place >= present) & ~spoiled, -math.inf, values)
-        return torch.where((place < certain) & ~spoiled, math.inf, values)
-    return torch.where((place >= present - certain) & ~spoiled, math.inf, values)
 
 
 def _one_anchor(x: Tensor, temperature: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from softorder import _check, _check_layers
+from softorder import _check
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.attention import attention_weights
 
@@ -68,9 +68,9 @@ class TopKAttention(Tempered):
         super().__init__("soft_topk", method, temperature, learnable_temperature)
         _check.count("embed_dim", embed_dim, least=1)
         _check.count("num_heads", num_heads, least=1)
-        _check_layers.heads(embed_dim, num_heads)
-        _check_layers.positive_k(k)
-        _check_layers.share("dropout", dropout)
+        _check.attention.heads(embed_dim, num_heads)
+        _check.positive_k(k)
+        _check.share("dropout", dropout)
         _check.flag("hard_inference", hard_inference)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
@@ -99,7 +99,7 @@ class TopKAttention(Tempered):
         hard_inference: bool = False,
     ) -> TopKAttention:
         """A top-k attention with a copy of the parameters of a trained plain one."""
-        _check_layers.plain_attention(attention)
+        _check.attention.plain(attention)
         layer = cls(
             attention.embed_dim,
             attention.num_heads,

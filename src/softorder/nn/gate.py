@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_layers, estimators
+from softorder import _check, estimators
 from softorder.distributions import KHot
 from softorder.sampling import Design, find
 
@@ -65,9 +65,9 @@ class KHotGate(nn.Module):
         if features is not None:
             _check.count("features", features, least=1)
         if k is not None:
-            _check_layers.positive_k(k)
-        _check_layers.gate_start(start, features, k)
-        _check_layers.drawing_estimator(estimator)
+            _check.positive_k(k)
+        _check.gates.start(start, features, k)
+        _check.gates.estimator(estimator)
         self.features = features
         self.k = k
         self.dim = dim
@@ -85,7 +85,7 @@ class KHotGate(nn.Module):
     def law(self, logits: Tensor | None = None) -> KHot:
         """The distribution of the choices."""
         if logits is None:
-            logits = _check_layers.own_logits(self.logits)
+            logits = _check.gates.own_logits(self.logits)
         return KHot(self.k, logits=logits, design=self.design, density=self.density)
 
     def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
@@ -111,7 +111,7 @@ class KHotGate(nn.Module):
             logits: for a gate without its own: (items, n), or (n,) for one choice for all.
         """
         features = x.movedim(self.dim, -1)
-        _check_layers.gated(tuple(features.shape), self.features, logits)
+        _check.gates.inputs(tuple(features.shape), self.features, logits)
         items = features.shape[:1] if features.dim() > 1 else ()
         if logits is not None and logits.dim() > 1:
             items = torch.Size()
@@ -127,7 +127,7 @@ class KHotGate(nn.Module):
     def selected(self, logits: Tensor | None = None) -> Tensor:
         """The indices that eval mode lets through, ascending; for one row of logits."""
         best = _best(self.law(logits))
-        _check_layers.one_row(best)
+        _check.gates.one_row(best)
         return best.nonzero().squeeze(-1)
 
     def extra_repr(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, _check_layers
+from softorder import _check
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.neighbours import (
     DISTANCES,
@@ -106,21 +106,21 @@ class SoftKNN(Tempered):
                 templates, and none is its own.
             template_labels: their classes, (T,).
         """
-        _check_layers.labels("labels", labels, len(queries))
-        _check_layers.together(templates=templates, template_labels=template_labels)
+        _check.neighbours.labels("labels", labels, len(queries))
+        _check.together(templates=templates, template_labels=template_labels)
         scores = self._scores(queries, templates)
         if template_labels is None:
             template_labels = labels
-        _check_layers.labels("template_labels", template_labels, scores.shape[1])
+        _check.neighbours.labels("template_labels", template_labels, scores.shape[1])
         return self._loss(scores, labels.unsqueeze(1) == template_labels)
 
     def _scores(self, queries: Tensor, templates: Tensor | None) -> Tensor:
         """Minus the distances; -inf of an item to itself."""
         features = self.features(queries)
         if templates is not None:
-            _check_layers.neighbours(self.k, len(templates))
+            _check.neighbours.enough(self.k, len(templates))
             return -distances(features, self.features(templates), self.distance)
-        _check_layers.neighbours(self.k, len(features) - 1)
+        _check.neighbours.enough(self.k, len(features) - 1)
         scores = -distances(features, features, self.distance)
         itself = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
         return torch.where(itself, -math.inf, scores)
@@ -144,7 +144,7 @@ class SoftKNN(Tempered):
 
         Returns the temperature. The network as it is now sets the scale: call it before training.
         """
-        _check_layers.share("softness", softness)
+        _check.share("softness", softness)
         scores = self._scores(queries, templates)
         temperature = softness_to_temperature(scores, self.k, self.method, softness)
         self.temperature = temperature
@@ -156,8 +156,8 @@ class SoftKNN(Tempered):
 
         They are part of the state dict. After further training, call it again.
         """
-        _check_layers.labels("labels", labels, len(inputs))
-        _check_layers.neighbours(self.k, len(inputs))
+        _check.neighbours.labels("labels", labels, len(inputs))
+        _check.neighbours.enough(self.k, len(inputs))
         self.templates = self._features_in_batches(inputs, batch)
         self.template_labels = labels.to(self.templates.device, torch.long)
         return self
@@ -167,7 +167,7 @@ class SoftKNN(Tempered):
         self, queries: Tensor, *, batch: int = 1024, block: int = 4096
     ) -> tuple[Tensor, Tensor]:
         """Distances and indices of the k nearest remembered templates, (Q, k) each."""
-        _check_layers.remembered(len(self.templates), "remember")
+        _check.neighbours.remembered(len(self.templates), "remember")
         features = self._features_in_batches(queries, batch)
         return nearest_neighbours(
             features, self.templates, self.k, distance=self.distance, block=block

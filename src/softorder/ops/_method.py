@@ -16,9 +16,9 @@ def method_of(operator: str, method: object) -> Method:
     if isinstance(method, str):
         return find(operator, method)
     if isinstance(method, Method):
-        _check.serves(method.name, operator, method.operators)
+        _check.methods.serves(method.name, operator, method.operators)
         return method
-    _check.law(method)
+    _check.methods.law(method)
     family = ThresholdMethod if operator in ThresholdMethod.operators else FSumMethod
     return family(UserDensity(method))
 

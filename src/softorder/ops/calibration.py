@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check, _check_losses, hard
+from softorder import _axis, _check, hard
 from softorder.densities import Density
 from softorder.methods import ThresholdMethod
 from softorder.ops._method import method_of
@@ -73,11 +73,11 @@ def calibrate_temperature(
     _check.scores(scores, dim)
     _check.k(k, scores, dim)
     _check.mask(mask, scores)
-    _check_losses.between("softness", softness)
+    _check.between("softness", softness)
     _check.flag("shared", shared)
     _check.flag("differentiable", differentiable)
     found = method_of("soft_topk", method)
-    _check_losses.threshold_method("method", method, isinstance(found, ThresholdMethod))
+    _check.methods.threshold("method", method, isinstance(found, ThresholdMethod))
     assert isinstance(found, ThresholdMethod)
     decision = _Decision.of(_axis.rows(scores, dim, largest, mask).double(), k, found)
     tau = decision.solve(softness, shared)

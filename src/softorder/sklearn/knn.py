@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from softorder import _check, _check_layers
+from softorder import _check
 from softorder.nn import SoftKNN
 from softorder.sklearn._training import Stopping, Trainer
 
@@ -138,15 +138,15 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
         first = not hasattr(self, "model_")
         data, labels = self._training_data(X, y, reset=first)
         if first:
-            _check_layers.needed("classes", classes, "in the first call of partial_fit")
+            _check.needed("classes", classes, "in the first call of partial_fit")
             self.classes_ = np.unique(classes)
         unknown = np.setdiff1d(labels, self.classes_)
-        _check_layers.known_labels(unknown.tolist(), self.classes_.tolist())
+        _check.neighbours.known_labels(unknown.tolist(), self.classes_.tolist())
         x, codes = self._tensors(data, labels)
         if first:
             self._start(x)
         else:
-            _check_layers.resumable(hasattr(self, "_trainer"))
+            _check.neighbours.resumable(hasattr(self, "_trainer"))
         self._trainer.epoch(x, codes)
         if not first:
             x, codes = torch.cat([self._inputs, x]), torch.cat([self._codes, codes])
@@ -202,7 +202,7 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
         """
         content = torch.load(path, weights_only=True)
         if content["own_network"]:
-            _check_layers.needed("network", network, "to load a model with a network of its own")
+            _check.needed("network", network, "to load a model with a network of its own")
         model = cls(network=network, **content["options"])
         model.classes_ = np.array(content["classes"], dtype=content["dtype"])
         model.n_features_in_ = content["n_features"]
@@ -220,14 +220,14 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
             _check.count(name, getattr(self, name), least)
         _check.count("batch_size", self.batch_size, least=2)
         _check.flag("early_stopping", self.early_stopping)
-        _check_layers.share("validation_fraction", self.validation_fraction)
+        _check.share("validation_fraction", self.validation_fraction)
         if isinstance(self.temperature, str):
             _check.choice("temperature", self.temperature, ["auto"])
 
     def _training_data(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         x, labels = validate_data(self, X, y, dtype=np.float32, reset=reset)
         check_classification_targets(labels)
-        _check_layers.samples(self.k, len(x))
+        _check.neighbours.samples(self.k, len(x))
         return x, labels
 
     def _inputs_of(self, X: Any) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softorder import _check_layers
+from softorder import _check
 from softorder.nn.beams import steps
 from softorder.nn.beams.steps import Beams, Choice, Decoder, Frontier
 
@@ -46,7 +46,7 @@ class BeamSearch(nn.Module):
         self, k: int, *, start: int, end: int, max_length: int, length_penalty: float = 0.0
     ) -> None:
         super().__init__()
-        _check_layers.search(k, start, end, max_length, length_penalty)
+        _check.beams.search(k, start, end, max_length, length_penalty)
         self.k = k
         self.start = start
         self.end = end

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
-from softorder import _check, _check_layers
+from softorder import _check
 from softorder.nn._tempered import Tempered
 from softorder.nn.beams import steps
 from softorder.nn.beams.steps import Beams, Candidates, Choice, Decoder, Frontier, Task
@@ -83,8 +83,8 @@ class SoftBeamSearch(Tempered):
         learnable_temperature: bool = False,
     ) -> None:
         super().__init__("soft_permutation", method, temperature, learnable_temperature)
-        _check_layers.search(k, start, end, max_length, length_penalty)
-        _check_layers.share("teacher_forcing", teacher_forcing)
+        _check.beams.search(k, start, end, max_length, length_penalty)
+        _check.share("teacher_forcing", teacher_forcing)
         if preselect is not None:
             _check.count("preselect", preselect, least=k)
         self.k = k
@@ -117,7 +117,7 @@ class SoftBeamSearch(Tempered):
             ignore_index: marks what is behind the end.
         """
         task = steps.task(decoder, embedding, state, self.start, self.end)
-        _check_layers.sequences(target, task.batch, len(task.table), ignore_index)
+        _check.beams.sequences(target, task.batch, len(task.table), ignore_index)
         valid = target != ignore_index
         tokens = torch.where(valid, target, self.end)
         loss = task.table.new_zeros(())

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from softorder import _check, _check_layers
+from softorder import _check
 
 
 @runtime_checkable
@@ -93,9 +93,9 @@ class Task(NamedTuple):
 def task(
     decoder: Decoder, embedding: nn.Embedding | Tensor, state: Any, start: int, end: int
 ) -> Task:
-    table = _check_layers.embedding(embedding, start, end)
+    table = _check.beams.embedding(embedding, start, end)
     leaves, spec = pytree.tree_flatten(state)
-    _check_layers.decoding(decoder, leaves)
+    _check.beams.decoding(decoder, leaves)
     return Task(decoder, table, leaves, spec, start, end)
 
 

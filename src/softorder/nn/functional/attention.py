@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_layers, hard
+from softorder import _check, hard
 from softorder.ops import soft_topk
 
 
@@ -80,7 +80,7 @@ def topk_attention(
         temperature=temperature,
         hard_topk=hard_topk,
     )
-    _check_layers.share("dropout_p", dropout_p)
+    _check.share("dropout_p", dropout_p)
     if dropout_p > 0:
         weights = torch.dropout(weights, dropout_p, train=True)
     return weights.to(value.dtype) @ value
@@ -100,8 +100,8 @@ def attention_weights(
     hard_topk: bool,
 ) -> Tensor:
     """The weights of `topk_attention`, in float32 at least."""
-    _check_layers.attention(query, key, value, attn_mask)
-    _check_layers.positive_k(k)
+    _check.attention.inputs(query, key, value, attn_mask)
+    _check.positive_k(k)
     _check.flag("is_causal", is_causal)
     _check.flag("hard_topk", hard_topk)
     scores = _scores(query, key, attn_mask, is_causal, scale)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _check, _check_layers, hard
+from softorder import _check, hard
 from softorder.nn.functional.nearest import nearest
 from softorder.ops import soft_topk
 
@@ -84,8 +84,8 @@ def nearest_neighbours(
     """
     _check.count("k", k, least=1)
     _check.count("block", block, least=1)
-    _check_layers.same_features(queries, templates)
-    _check_layers.neighbours(k, len(templates))
+    _check.neighbours.same_features(queries, templates)
+    _check.neighbours.enough(k, len(templates))
     _check.choice("distance", distance, DISTANCES)
     parts = [nearest(part, templates, k, _euclidean, block) for part in queries.split(block)]
     if not parts:
@@ -96,7 +96,7 @@ def nearest_neighbours(
 
 def distances(queries: Tensor, templates: Tensor, distance: str) -> Tensor:
     """The table (Q, T) of distances."""
-    _check_layers.same_features(queries, templates)
+    _check.neighbours.same_features(queries, templates)
     _check.choice("distance", distance, DISTANCES)
     table = _euclidean(queries, templates)
     return table.square() if distance == "squared" else table

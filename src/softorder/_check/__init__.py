@@ -1,0 +1,77 @@
+"""The only argument validation. Everything below works on arguments that passed here.
+
+Messages name the argument, what was given, and what is allowed. Numbers and shapes are always
+checked. The entries of tensors are checked too, except where they cannot be seen: under
+torch.compile, torch.export, torch.func and fake tensors.
+
+What many operators take is checked by a function of this package, `_check.k(...)`; what belongs to
+one part of the library by a function of the module named after it, `_check.beams.search(...)`.
+"""
+
+from softorder._check import (
+    attention,
+    beams,
+    estimators,
+    gates,
+    methods,
+    neighbours,
+    targets,
+    weights,
+)
+from softorder._check._mode import eager, finite, plain
+from softorder._check._numbers import between, count, max_iterations, positive, share, tolerance
+from softorder._check._options import (
+    choice,
+    flag,
+    needed,
+    one_of,
+    reduction,
+    subclass,
+    together,
+)
+from softorder._check._sizes import k, k_alone, positive_k, q, q_alone, whole_k
+from softorder._check._temperature import temperature, temperature_alone
+from softorder._check._tensors import floating, mask, points, probs, scores, whole
+from softorder._check._values import PerRow
+
+__all__ = [
+    "PerRow",
+    "attention",
+    "beams",
+    "between",
+    "choice",
+    "count",
+    "eager",
+    "estimators",
+    "finite",
+    "flag",
+    "floating",
+    "gates",
+    "k",
+    "k_alone",
+    "mask",
+    "max_iterations",
+    "methods",
+    "needed",
+    "neighbours",
+    "one_of",
+    "plain",
+    "points",
+    "positive",
+    "positive_k",
+    "probs",
+    "q",
+    "q_alone",
+    "reduction",
+    "scores",
+    "share",
+    "subclass",
+    "targets",
+    "temperature",
+    "temperature_alone",
+    "together",
+    "tolerance",
+    "weights",
+    "whole",
+    "whole_k",
+]

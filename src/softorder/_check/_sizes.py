@@ -1,0 +1,77 @@
+"""How many: k, and the levels q of quantiles."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder._check import _values
+from softorder._check._mode import eager
+from softorder._check._values import PerRow, extremes, first, is_number
+
+
+def k(k: PerRow, scores: Tensor, dim: int) -> None:
+    """`k` is a number in [0, n], or a tensor of such numbers that broadcasts over the rows."""
+    n = scores.shape[dim]
+    if not isinstance(k, Tensor):
+        if is_number("k", k) and not 0 <= k <= n:
+            raise ValueError(_k_range(n, dim, k))
+        return
+    _values.per_row("k", k, scores, dim)
+    if not eager() or k.numel() == 0:
+        return
+    low, high = extremes(k)
+    if not (low >= 0 and high <= n):
+        raise ValueError(_k_range(n, dim, first(k, ~((k >= 0) & (k <= n)))))
+
+
+def k_alone(k: PerRow) -> None:
+    """`k` as far as it can be judged before any scores are seen."""
+    if is_number("k", k) and not 0 <= k < math.inf:
+        raise ValueError(f"k must be between 0 and the number of scores, but got {k}")
+
+
+def positive_k(k: PerRow) -> None:
+    """`k` is a number > 0, or a tensor of numbers that will be judged with the scores."""
+    if is_number("k", k) and not 0 < k < math.inf:
+        raise ValueError(f"k must be finite and > 0, but got {k}")
+
+
+def whole_k(k: int | None, n: int | None = None) -> None:
+    """`k` is None, or a number of rows: an int in [0, n]. Without n, as far as it can be judged."""
+    if k is None:
+        return
+    if not isinstance(k, (int, torch.SymInt)) or type(k) is bool:
+        raise TypeError(f"k must be an int or None, but got {type(k).__name__}")
+    if k < 0 or (n is not None and k > n):
+        most = "the number of scores" if n is None else f"{n}, the number of scores"
+        raise ValueError(f"k must be between 0 and {most}, but got {k}")
+
+
+def q(q: PerRow, scores: Tensor, dim: int) -> None:
+    """`q` is a number in [0, 1], or a tensor of them: quantiles first, then the rows."""
+    if not isinstance(q, Tensor):
+        return q_alone(q)
+    _values.real_numbers("q", q)
+    shape = _values.without(scores, dim)
+    if q.dim() > 1 and not _values.broadcasts(q.shape[1:], shape):
+        raise ValueError(
+            f"q must be a scalar, or have its quantiles on the first axis and the others broadcast "
+            f"over the rows of scores, shape {shape}, but got shape {tuple(q.shape)}"
+        )
+    if eager() and q.numel():
+        low, high = extremes(q)
+        if not (low >= 0 and high <= 1):
+            q_alone(first(q, ~((q >= 0) & (q <= 1))))
+
+
+def q_alone(q: PerRow) -> None:
+    """`q` as far as it can be judged before any scores are seen."""
+    if is_number("q", q) and not 0 <= q <= 1:
+        raise ValueError(f"q must be between 0 and 1, but got {q}")
+
+
+def _k_range(n: int, dim: int, given: float) -> str:
+    return f"k must be between 0 and {n}, the number of scores along dim {dim}, but got {given}"

@@ -1,0 +1,109 @@
+"""Tensors: their dtype, their axes, and the entries they may hold."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from softorder._check import _values
+from softorder._check._mode import eager
+from softorder._check._values import FLOATING, PerRow, first
+
+
+def scores(scores: Tensor, dim: int) -> None:
+    """`scores` is a floating-point tensor with at least one axis, and `dim` is one of them."""
+    floating("scores", scores)
+    axes = scores.dim()
+    if type(dim) is not int:
+        raise TypeError(f"dim must be an int, but got {type(dim).__name__}")
+    if not -axes <= dim < axes:
+        shape = tuple(scores.shape)
+        raise ValueError(
+            f"dim must be between {-axes} and {axes - 1} for scores of shape {shape}, but got {dim}"
+        )
+
+
+def mask(mask: Tensor | None, scores: Tensor) -> None:
+    """`mask` is None, or a boolean tensor that broadcasts to `scores`."""
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a tensor of dtype bool, but got {type(mask).__name__}")
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask must be a tensor of dtype bool, but got {_values.dtype(mask)}")
+    if not _values.broadcasts(mask.shape, scores.shape):
+        raise ValueError(
+            f"mask must broadcast to the shape of scores, {tuple(scores.shape)}, "
+            f"but got shape {tuple(mask.shape)}"
+        )
+
+
+def floating(name: str, value: Tensor) -> None:
+    """A tensor of floating dtype with at least one axis."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
+    if value.dtype not in FLOATING:
+        allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATING)
+        raise TypeError(
+            f"{name} must have one of the dtypes {allowed}, but got {_values.dtype(value)}"
+        )
+    if value.dim() == 0:
+        raise ValueError(f"{name} must have at least one axis, but got a tensor of shape ()")
+
+
+def with_axes(name: str, value: Tensor, axes: int) -> None:
+    """A tensor of floating dtype with at least so many axes."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
+    if not value.dtype.is_floating_point:
+        raise TypeError(f"{name} must have a floating dtype, but got {_values.dtype(value)}")
+    if value.dim() < axes:
+        raise ValueError(f"{name} must have at least {axes} axes, but got {tuple(value.shape)}")
+
+
+def points(name: str, value: Tensor, sources: Tensor, size: int | None = None) -> None:
+    """Points on the last axis, in the dtype of `sources`; so many of them if size is given."""
+    if not isinstance(value, Tensor) or not value.dtype.is_floating_point:
+        given = value.dtype if isinstance(value, Tensor) else type(value).__name__
+        raise TypeError(f"{name} must be a floating-point tensor, but got {given}")
+    if value.dtype != sources.dtype:
+        raise TypeError(
+            f"{name} must have the dtype of sources, {sources.dtype}, but got {value.dtype}"
+        )
+    if value.dim() == 0 or size not in (None, value.shape[-1]):
+        wanted = "at least one axis" if size is None else f"{size} entries on its last axis"
+        raise ValueError(f"{name} must have {wanted}, but got shape {tuple(value.shape)}")
+
+
+def integers(name: str, value: Tensor) -> None:
+    """A tensor of integers."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor of integers, but got {type(value).__name__}")
+    if value.dtype.is_floating_point or value.dtype in _values.NOT_COUNTS:
+        raise TypeError(f"{name} must hold integers, but got a tensor of {_values.dtype(value)}")
+
+
+def whole(name: str, value: Tensor, why: str) -> None:
+    """Every entry is a whole number."""
+    broken = value != value.round()
+    if eager() and bool(broken.any()):
+        raise ValueError(f"{name} must be whole {why}, but got {first(value, broken)}")
+
+
+def probs(probs: Tensor, total: PerRow | None = None) -> None:
+    """`probs` holds probabilities, which sum to `total` over the last axis if that is given."""
+    floating("probs", probs)
+    if not eager() or probs.numel() == 0:
+        return
+    low, high = _values.extremes(probs)
+    if not (low >= 0 and high <= 1):
+        outside = first(probs, ~((probs >= 0) & (probs <= 1)))
+        raise ValueError(f"probs must be between 0 and 1, but got {outside}")
+    if total is None:
+        return
+    sums = probs.detach().sum(-1, dtype=torch.float64)
+    off = sums - total
+    wrong = off.abs() > 4 * torch.finfo(probs.dtype).eps * probs.shape[-1]
+    if bool(wrong.any()):
+        given = first(torch.broadcast_to(sums, off.shape), wrong)
+        raise ValueError(f"probs must sum to k over the last axis, but a row sums to {given}")

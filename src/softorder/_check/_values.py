@@ -1,0 +1,76 @@
+"""What the checks ask of a value: its kind, its shape, its extremes, the first that is wrong."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+PerRow = float | Tensor  #: a number, or a tensor that broadcasts over the rows
+
+FLOATING = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+NOT_COUNTS = (torch.bool, torch.complex32, torch.complex64, torch.complex128)
+
+
+def is_number(name: str, value: object) -> bool:
+    """True for a number, False for a tensor, and an error for anything else."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return True
+    if isinstance(value, Tensor):
+        return False
+    if isinstance(value, (numbers.Real, torch.SymInt, torch.SymFloat)) and kind is not bool:
+        return True
+    raise TypeError(f"{name} must be a real number or a tensor, but got {kind.__name__}")
+
+
+def real_numbers(name: str, value: Tensor) -> None:
+    """A tensor that holds real numbers, whole or not."""
+    if value.dtype in NOT_COUNTS:
+        raise TypeError(f"{name} must hold real numbers, but got a tensor of {dtype(value)}")
+
+
+def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
+    """A tensor of real numbers that broadcasts over the rows of scores."""
+    real_numbers(name, value)
+    shape = without(scores, dim)
+    if not broadcasts(value.shape, shape):
+        raise ValueError(
+            f"{name} must broadcast over the rows of scores, shape {shape}, "
+            f"but got shape {tuple(value.shape)}"
+        )
+
+
+def without(scores: Tensor, dim: int) -> tuple[int, ...]:
+    """The shape of the rows: that of scores without the axis dim."""
+    shape = list(scores.shape)
+    del shape[dim]
+    return tuple(shape)
+
+
+def broadcasts(shape: Iterable[int], target: Iterable[int]) -> bool:
+    """Whether the one shape broadcasts to the other."""
+    shape, target = tuple(shape), tuple(target)
+    ends = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(a in (1, b) for a, b in ends)
+
+
+def extremes(value: Tensor) -> tuple[float, float]:
+    """Smallest and largest entry; NaN if any is NaN."""
+    value = value.detach()
+    if value.numel() == 1:
+        return (value.item(),) * 2
+    low, high = torch.aminmax(value)
+    return low.item(), high.item()
+
+
+def first(value: Tensor, where: Tensor) -> float:
+    """The first entry where `where` is True."""
+    return value.detach()[where].flatten()[0].item()
+
+
+def dtype(value: Tensor) -> str:
+    """The name of the dtype, as messages write it."""
+    return str(value.dtype).removeprefix("torch.")

@@ -1,0 +1,61 @@
+"""The arguments of k-hot gates."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from softorder._check._numbers import at_least
+from softorder._check._options import choice
+
+
+def start(start: float | None, features: int | None, k: float | None) -> None:
+    """`start` belongs to a gate that learns its size; k is no more than there are features."""
+    if features is not None and k is not None and k > features:
+        raise ValueError(f"k must be at most features = {features}, but got {k}")
+    if start is None:
+        return
+    if features is None or k is not None:
+        raise ValueError("start must be None unless k is None and features is given")
+    at_least("start", start, 0)
+    if not 0 < start < features:
+        raise ValueError(f"start must be between 0 and features = {features}, but got {start}")
+
+
+def estimator(estimator: object) -> None:
+    """An estimator that gives draws with a gradient."""
+    if estimator == "score_function":
+        raise ValueError(
+            "estimator must give draws that carry a gradient, but got 'score_function', which "
+            "needs the loss: call so.estimators.score_function with gate.law() and the loss instead"
+        )
+    if not callable(estimator):
+        estimators = ("straight_through", "second_order", "relaxed", "simple")
+        choice("estimator", str(estimator), estimators)
+
+
+def own_logits(logits: Tensor | None) -> Tensor:
+    """The logits of a gate that was made with features."""
+    if logits is None:
+        raise ValueError("logits must be given to a gate that was made with features=None")
+    return logits
+
+
+def inputs(shape: tuple[int, ...], features: int | None, logits: Tensor | None) -> None:
+    """x, with its features last, fits the gate, and logits come from one side only."""
+    if features is not None and logits is not None:
+        raise ValueError("logits must be None for a gate that has logits of its own")
+    if features is None:
+        features = own_logits(logits).shape[-1]
+    if shape[-1] != features:
+        raise ValueError(f"x must have {features} features along dim, but got {shape[-1]}")
+    if logits is not None and tuple(logits.shape[:-1]) not in ((), shape[:-1][:1]):
+        raise ValueError(
+            f"logits must have shape ({features},) or (items, {features}), one row for each item "
+            f"of x, but got {tuple(logits.shape)}"
+        )
+
+
+def one_row(table: Tensor) -> None:
+    """A vector, not a batch of them."""
+    if table.dim() != 1:
+        raise ValueError(f"logits must be a single row here, but got shape {tuple(table.shape)}")

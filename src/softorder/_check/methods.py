@@ -1,0 +1,73 @@
+"""Which methods there are, what they serve, and the options of their own."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from torch import Tensor
+
+from softorder._check import _values
+from softorder._check._mode import eager
+
+
+def unknown(given: str, known: Iterable[str], aliases: Mapping[str, str]) -> ValueError:
+    """The error for a `method` that nobody registered: lists the known, suggests the nearest."""
+    names = sorted(known)
+    name = given.strip().lower()
+    near = difflib.get_close_matches(name, [*names, *aliases], n=1, cutoff=0.5)
+    meant = aliases.get(near[0], near[0]) if near else None
+    hint = f"; did you mean {meant!r}?" if meant in names else ""
+    return ValueError(f"method must be one of {', '.join(names)}, but got {given!r}{hint}")
+
+
+def serves(name: str, operator: str, operators: Iterable[str]) -> None:
+    """A method that was given as an object has the operator."""
+    if operator not in operators:
+        raise ValueError(
+            f"method must serve {operator}, but got {name!r}, which serves {', '.join(operators)}"
+        )
+
+
+def law(method: object) -> None:
+    """`method` is an object with the methods cdf and pdf."""
+    missing = [name for name in ("cdf", "pdf") if not callable(getattr(method, name, None))]
+    if missing:
+        raise TypeError(
+            "method must be the name of a method or an even density with the methods cdf and pdf, "
+            f"but got {type(method).__name__}, which has no {' and no '.join(missing)}"
+        )
+
+
+def threshold(name: str, density: object, is_one: bool) -> None:
+    """A density, and not another kind of method."""
+    if not is_one:
+        raise ValueError(
+            f"{name} must be laplace, logistic, normal, cauchy, uniform or an even density of your "
+            f"own, but got {density!r}"
+        )
+
+
+def cost(cost: object) -> None:
+    """`cost`, of transport, is "squared" or a function of scores and anchors."""
+    if cost != "squared" and not callable(cost):
+        raise TypeError(f"cost must be 'squared' or a callable, but got {cost!r}")
+
+
+def anchors(anchors: Tensor | None, places: int | None = None) -> None:
+    """`anchors` is None, or a 1-D tensor of ascending numbers, one for each place."""
+    if anchors is None:
+        return
+    if not isinstance(anchors, Tensor):
+        raise TypeError(f"anchors must be a tensor or None, but got {type(anchors).__name__}")
+    if anchors.dim() != 1 or anchors.dtype not in _values.FLOATING:
+        shape, dtype = tuple(anchors.shape), _values.dtype(anchors)
+        raise ValueError(
+            f"anchors must be a 1-D tensor of floating dtype, but got shape {shape} of {dtype}"
+        )
+    if eager() and not bool((anchors.detach().diff() > 0).all()):
+        raise ValueError(f"anchors must ascend, but got {anchors.detach().tolist()}")
+    if places is not None and len(anchors) != places:
+        raise ValueError(
+            f"anchors must be {places}, one for each place and for the rest, but got {len(anchors)}"
+        )

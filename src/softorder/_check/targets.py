@@ -1,0 +1,92 @@
+"""What the losses compare scores with: places, classes, shares, relevances."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from softorder._check import _tensors
+from softorder._check._mode import eager
+from softorder._check._values import first
+
+
+def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
+    """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
+    _tensors.integers("target", target)
+    if target.shape != scores.shape:
+        raise ValueError(
+            f"target must have the shape of scores, {tuple(scores.shape)}, "
+            f"but got shape {tuple(target.shape)}"
+        )
+    n = scores.shape[dim]
+    if eager() and target.numel():
+        wrong = ((target < 0) | (target >= n)) & (target != ignore_index)
+        if wrong.any():
+            raise ValueError(
+                f"target must be between 0 and {n - 1}, the last place along dim {dim}, or "
+                f"ignore_index = {ignore_index}, but got {int(first(target, wrong))}"
+            )
+
+
+def classes(scores: Tensor, target: Tensor, ignore_index: int) -> None:
+    """Scores (C), (N, C) or (N, C, d1, ...), and classes (), (N) or (N, d1, ...), as in torch."""
+    _tensors.scores(scores, 0)
+    _tensors.integers("target", target)
+    shape = list(scores.shape)
+    count = shape.pop(0 if len(shape) == 1 else 1)
+    if list(target.shape) != shape:
+        raise ValueError(
+            f"target must have the shape {tuple(shape)}, that of scores without its axis of "
+            f"classes, but got shape {tuple(target.shape)}"
+        )
+    if not eager() or not target.numel():
+        return
+    wrong = ((target < 0) | (target >= count)) & (target != ignore_index)
+    if wrong.any():
+        raise ValueError(
+            f"target must be between 0 and {count - 1}, the last class, or ignore_index = "
+            f"{ignore_index}, but got {int(first(target, wrong))}"
+        )
+
+
+def shares(target: Tensor, scores: Tensor) -> None:
+    """`target` holds numbers in [0, 1], and is shaped as scores."""
+    relevance("target", target, scores)
+    if eager() and target.numel() and not ((target >= 0) & (target <= 1)).all():
+        wrong = ~((target >= 0) & (target <= 1))
+        raise ValueError(f"target must be between 0 and 1, but got {first(target, wrong)}")
+
+
+def sums(found: Tensor, k: Tensor, absent: Tensor) -> None:
+    """The targets of every row sum to k, or to the number of scores that take part if less."""
+    if not eager():
+        return
+    present = (~absent).sum(-1)
+    wanted = torch.minimum(k.to(found.device), present)
+    wrong = (found - wanted).abs() > 1e-3 * wanted.clamp(min=1)
+    if wrong.any():
+        raise ValueError(
+            f"target must sum to k = {first(wanted.expand_as(found), wrong):g} along dim, "
+            f"but got a sum of {first(found, wrong):g}"
+        )
+
+
+def relevance(name: str, target: Tensor, scores: Tensor) -> None:
+    """One real number for each score."""
+    if not isinstance(target, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(target).__name__}")
+    if target.dtype.is_complex:
+        raise TypeError(f"{name} must hold real numbers, but got a tensor of {target.dtype}")
+    if target.shape != scores.shape:
+        raise ValueError(
+            f"{name} must have the shape of scores, {tuple(scores.shape)}, but got shape "
+            f"{tuple(target.shape)}"
+        )
+
+
+def no_negatives(name: str, values: Tensor) -> None:
+    """Finite numbers >= 0."""
+    if eager() and values.numel():
+        wrong = ~((values >= 0) & values.isfinite())
+        if wrong.any():
+            raise ValueError(f"{name} must be finite and >= 0, but got {first(values, wrong)}")

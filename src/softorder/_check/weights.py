@@ -1,0 +1,89 @@
+"""How much the parts of a loss count: p_k for every k, a weight for every class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from softorder._check._mode import eager
+from softorder._check._numbers import count
+from softorder._check._values import broadcasts, is_number
+
+_SUM = 1e-4  # how far from 1 a distribution may sum
+
+
+def p_k(p_k: Tensor | Sequence[float]) -> None:
+    """Weights >= 0 of k = 1, 2, ... on the last axis, that sum to 1."""
+    values = as_p_k(p_k)
+    if values.dim() == 0 or values.shape[-1] == 0:
+        raise ValueError(
+            "p_k must have the weights of k = 1, 2, ... on its last axis, but got shape "
+            f"{tuple(values.shape)}"
+        )
+    if not eager() or not values.numel():
+        return
+    values = values.detach()
+    if not (values >= 0).all():
+        raise ValueError(f"p_k must hold numbers >= 0, but got {float(values.min())}")
+    sums = values.double().sum(-1)
+    if not ((sums - 1).abs() <= _SUM).all():
+        worst = sums.flatten()[(sums - 1).abs().nan_to_num(math.inf).argmax()].item()
+        raise ValueError(f"p_k must sum to 1 over k, but got a sum of {worst:.6g}")
+
+
+def as_p_k(p_k: Tensor | Sequence[float]) -> Tensor:
+    """As a tensor of floats."""
+    if isinstance(p_k, Tensor):
+        if not p_k.dtype.is_floating_point:
+            raise TypeError(f"p_k must hold real numbers, but got a tensor of {p_k.dtype}")
+        return p_k
+    try:
+        return torch.tensor(p_k, dtype=torch.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"p_k must be a tensor or a list of numbers, but got {p_k!r}") from error
+
+
+def p_k_rows(p_k: Tensor, classes: int, samples: Sequence[int], per_sample: bool) -> None:
+    """`p_k` is shared (K), per class (C, K), or per sample with the shape of target and K."""
+    rows = tuple(p_k.shape[:-1])
+    if per_sample and not broadcasts(rows, samples):
+        raise ValueError(
+            f"p_k per sample must have the shape of target, {tuple(samples)}, and a last axis for "
+            f"k, but got shape {tuple(p_k.shape)}"
+        )
+    if not per_sample and rows not in ((), (classes,)):
+        raise ValueError(
+            f"p_k must have the shape (K,) or, per class, ({classes}, K), but got shape "
+            f"{tuple(p_k.shape)}"
+        )
+
+
+def candidates(most_k: int, m: int | None, classes: int | None) -> None:
+    """No k is larger than the number of classes, nor than m of them."""
+    if classes is not None and most_k > classes:
+        raise ValueError(
+            f"p_k must have no weight beyond k = {classes}, the number of classes, but it has some "
+            f"at k = {most_k}"
+        )
+    if m is not None:
+        count("m", m, least=max(most_k, 1))
+
+
+def per_class(weight: Tensor | None, classes: int | None = None) -> None:
+    """`weight` is None, or one number for each class."""
+    if weight is None:
+        return
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"weight must be a tensor or None, but got {type(weight).__name__}")
+    if weight.dim() != 1 or (classes is not None and len(weight) != classes):
+        shape = "(C,)" if classes is None else f"({classes},)"
+        raise ValueError(f"weight must have the shape {shape}, but got {tuple(weight.shape)}")
+
+
+def label_smoothing(label_smoothing: float) -> None:
+    """`label_smoothing` is a number in [0, 1]."""
+    if is_number("label_smoothing", label_smoothing) and not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be between 0 and 1, but got {label_smoothing}")
