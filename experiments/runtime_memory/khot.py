@@ -48,6 +48,7 @@ RELAXED = Part(
     ours={"logistic": Provider("sigmoid", "sigmoid top-k", _soft_topk)},
     published={two_anchors.provider.name: two_anchors.provider},
     error=_error,
+    error_label="|Σ p - k| of the worst row",
 )
 SAMPLING = Part(
     name="sampling",

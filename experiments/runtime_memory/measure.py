@@ -58,7 +58,7 @@ def _point(part: Part, provider: Provider, n: int, seconds: float) -> Point:
     def both() -> tuple[Tensor, ...]:
         return torch.autograd.grad(operator(leaf), leaf, upstream)
 
-    times = interleaved({"forward": forward, "both": both}, seconds, at_least=2)
+    times = interleaved({"forward": forward, "both": both}, seconds)
     return {
         "n": float(n),
         **{name: 1e3 * timing.minimum for name, timing in times.items()},

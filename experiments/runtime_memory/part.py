@@ -23,6 +23,7 @@ class Part:
     ours: Mapping[str, Provider]  #: by name
     published: Mapping[str, Provider]  #: the papers' own algorithms, in plain torch
     error: Callable[[Tensor, Case], float] | None = None  #: of a result: how far its sums are off
+    error_label: str = "|Σ p - k|"
 
     @property
     def providers(self) -> dict[str, Provider]:

@@ -54,4 +54,5 @@ PART = Part(
         )
     },
     error=_error,
+    error_label="|Σ p - 1| of the worst row or column",
 )

@@ -14,12 +14,16 @@ _PANELS = {
     "both_curve": "forward and backward, ms",
     "forward_memory_curve": "peak of forward, MB",
     "memory_curve": "peak of forward and backward, MB",
-    "error_curve": "|Σ p - k|",
+    "error_curve": "",
 }
 _PAGE = 4096 / 1e6  #: megabytes, less than which is not seen
 #: where a 0 is drawn
 _LEAST = {"forward_memory_curve": _PAGE, "memory_curve": _PAGE, "error_curve": 1e-16}
 _WIDTH, _ROW, _HEAD = 20, 3.3, 0.4  #: inches
+_OURS = (
+    *("C0", "C1", "C2", "C3", "C4", "C5", "C6", "C8", "C9"),  # without the grey one
+    *("navy", "gold", "seagreen", "darkorange", "orchid", "maroon", "turquoise"),
+)
 _PUBLISHED = ("black", "dimgray", "darkgray")
 _MARKERS = "os^"
 
@@ -38,7 +42,7 @@ def draw(parts: Sequence[Part], trials: Trials, path: Path) -> None:
     for panels, part in zip(rows, shown, strict=True):
         for axes, (key, label) in zip(panels, _PANELS.items(), strict=True):
             _lines(axes, part, trials, key, colors)
-            _decorate(axes, label)
+            _decorate(axes, label or part.error_label)
         _name(figure, panels, part)
     threads = trials.about.get("threads", "?")
     note = f"threads: {threads}; dashed: as published, in plain torch"
@@ -57,20 +61,11 @@ def _name(figure: Any, panels: Sequence[Any], part: Part) -> None:
     figure.legend(lines.values(), lines, **place, fontsize=8, frameon=False)
 
 
-def _colors(parts: Sequence[Part]) -> dict[str, Any]:
+def _colors(parts: Sequence[Part]) -> dict[str, str]:
     """The same method has the same colour in every row; "laplace" has the first."""
-    from matplotlib import colormaps
-
-    greys = {"tab10": 7, "Dark2": 7}
-    palette = [
-        color
-        for name, grey in greys.items()
-        for place, color in enumerate(colormaps[name].colors)
-        if place != grey
-    ]
     every = (_split(name)[1] for part in parts for name in part.ours)
     names = list(dict.fromkeys(["laplace", *every]))
-    return {name: palette[place % len(palette)] for place, name in enumerate(names)}
+    return {name: _OURS[place % len(_OURS)] for place, name in enumerate(names)}
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -79,7 +74,7 @@ def _split(name: str) -> tuple[str, str]:
     return what, method
 
 
-def _lines(axes: Any, part: Part, trials: Trials, key: str, colors: dict[str, Any]) -> None:
+def _lines(axes: Any, part: Part, trials: Trials, key: str, colors: dict[str, str]) -> None:
     least = _LEAST.get(key, 0.0)
     for name in part.providers:
         arm = f"{part.name}: {name}"
@@ -89,7 +84,7 @@ def _lines(axes: Any, part: Part, trials: Trials, key: str, colors: dict[str, An
             axes.plot(record["n_curve"], values, label=name, **style)
 
 
-def _style(part: Part, name: str, colors: dict[str, Any]) -> dict[str, Any]:
+def _style(part: Part, name: str, colors: dict[str, str]) -> dict[str, Any]:
     if name in part.published:
         color = _PUBLISHED[list(part.published).index(name)]
         return {"color": color, "ls": "--", "lw": 1.6, "marker": "o", "ms": 3}

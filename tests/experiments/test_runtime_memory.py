@@ -120,4 +120,5 @@ def test_peaks_are_measured():
     part = Part("x", "", topk.FIVE.case, torch.float64, {"x": Provider("x", "x", bind)}, {})
     (point,) = curve(part, part.ours["x"], config.Config((1,), seconds=0, limit=1, memory=1e3))
     assert 7.5 < point["forward_memory"] < 12
+    assert 7.5 < point["memory"] < 28
     assert "error" not in point
