@@ -22,7 +22,7 @@ _LEAST = {"forward_memory_curve": _PAGE, "memory_curve": _PAGE, "error_curve": 1
 _WIDTH, _ROW, _HEAD = 20, 3.3, 0.4  #: inches
 _OURS = (
     *("C0", "C1", "C2", "C3", "C4", "C5", "C6", "C8", "C9"),  # without the grey one
-    *("navy", "gold", "seagreen", "darkorange", "orchid", "maroon", "turquoise"),
+    *("limegreen", "gold", "slateblue", "darkorange", "orchid", "maroon", "turquoise"),
 )
 _PUBLISHED = ("black", "dimgray", "darkgray")
 _MARKERS = "os^"
