@@ -13,15 +13,16 @@ from experiments.trials import Column, Figures, Trials
 
 _EVERY = (topk.FIVE, topk.HALF, permutation.PART, order.PART, khot.RELAXED, khot.SAMPLING)
 PARTS = {part.name: part for part in _EVERY}
+_COMMON = f"n = {PRESETS['quick'].common:,}"
 COLUMNS = (
-    Column("common_forward", f"n = {PRESETS['quick'].common:,}: forward, ms", 3),
-    Column("common_both", "forward and backward, ms", 3),
+    Column("common_forward", f"{_COMMON}: forward, ms", 3),
+    Column("common_both", f"{_COMMON}: forward and backward, ms", 3),
     Column("n", "largest n", 0),
     Column("forward", "there: forward, ms", 2),
-    Column("both", "forward and backward, ms", 2),
-    Column("forward_memory", "peak of forward, MB", 1),
-    Column("memory", "peak of forward and backward, MB", 1),
-    Column("log_error", "log10 of the error of Σ p = k", 1),
+    Column("both", "there: forward and backward, ms", 2),
+    Column("forward_memory", "there: peak of forward, MB", 1),
+    Column("memory", "there: peak of forward and backward, MB", 1),
+    Column("log_error", "there: log10 of the error of Σ p = k", 1),
 )
 _EXACT = 1e-16  #: stands for an error of 0, which has no logarithm
 
