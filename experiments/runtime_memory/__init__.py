@@ -1,2 +1,2 @@
-"""Time, memory and exactness of soft top-k against n: LapSum, figures 5, 7, 10 and 11; k-hot
-sampling, figure 6."""
+"""Time, memory and exactness against n: LapSum, figures 5, 7, 10, 11 and 14; k-hot sampling,
+figure 6."""

@@ -1,40 +1,28 @@
-"""What is run."""
+"""How much is measured; what is measured is in the parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-METHODS = (
-    "laplace",
-    "logistic",
-    "normal",
-    "cauchy",
-    "uniform",
-    "sinkhorn",
-    "softsort",
-    "neuralsort",
-    "sequential_softmax",
-    "renormalized_sigmoid",
-)
+PARTS = ("top-k, k = 5", "top-k, k = n/2", "permutation", "order", "relaxed", "sampling")
 
 
 @dataclass(frozen=True)
 class Config:
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  #: the n, ascending
     seconds: float  #: for the times of one method and size
-    limit: float  #: seconds of one call; beyond it a curve ends
-    entries: int  #: of the (k, n) matrix that some methods make; beyond it a curve ends
+    limit: float  #: seconds of forward and backward; a curve ends before it
+    memory: float  #: megabytes; a curve ends before it
+    common: int = 1_000  #: one of the sizes: at this n all are compared that reach it
+    parts: tuple[str, ...] = PARTS
     seeds: int = 1
-    temperature: float = 0.1
-    methods: tuple[str, ...] = METHODS
+
+
+def _half_decades(first: int, last: int) -> tuple[int, ...]:
+    return tuple(round(10 ** (power / 2)) for power in range(2 * first, 2 * last + 1))
 
 
 PRESETS = {
-    "quick": Config(sizes=(100, 1_000, 10_000, 100_000), seconds=0.1, limit=1.0, entries=5_000_000),
-    "paper": Config(
-        sizes=tuple(round(10 ** (power / 2)) for power in range(4, 14)),
-        seconds=1.0,
-        limit=60.0,
-        entries=500_000_000,
-    ),
+    "quick": Config(sizes=_half_decades(1, 6), seconds=0.1, limit=0.2, memory=2_000),
+    "paper": Config(sizes=_half_decades(1, 7), seconds=1.0, limit=10.0, memory=8_000),
 }
