@@ -98,9 +98,9 @@ METHODS = {
 def options(name: str, n: int) -> dict[str, Any]:
     """Arguments of `so.nn.KHotGate` and `so.nn.KHotHead`.
 
-    πST and πST2 want draws that keep the probabilities. Of many units Pareto sampling does, to less
-    than 1e-4, and is as fast as a top-k; of few it may be off by 0.01, so there the draws are
-    pivotal, which is exact.
+    πST and πST2 want draws that keep the probabilities. Of many units Pareto sampling does, to
+    about 1e-3 at most, and is as fast as a top-k; of few it may be off by more than 0.01, so there
+    the draws are pivotal, which is exact.
     """
     method = METHODS[name]
     exact = "pareto" if n >= 100 else "pivotal"

@@ -117,7 +117,7 @@ def test_ncpss_draws_zeros_and_ones_and_carries_the_rescaled_gradient():
 
 def test_draws_keep_the_probabilities_that_straight_through_counts_on():
     torch.manual_seed(0)
-    for n, k, most in ((784, 50, 1e-4), (1000, 500, 1e-4), (10, 5, 1e-7)):
+    for n, k, most in ((784, 50, 1e-3), (1000, 500, 1e-3), (10, 5, 1e-7)):
         design = khot_methods.options("πST", n)["design"]
         law = so.distributions.KHot(
             k, logits=3 * torch.randn(n, dtype=torch.float64), design=design
