@@ -74,6 +74,17 @@ def test_bias_is_freed_of_what_sampling_adds():
     assert table.compare(truth + noise, truth)[0] == 0
 
 
+def test_a_learned_k_has_the_gradient_of_algorithm_2():
+    """x carries dσ(θ), and λ Σ π adds to it: (w + λ) σ'(θ), whatever was drawn."""
+    torch.manual_seed(0)
+    gate = so.nn.KHotGate(784, None, start=10, design="pivotal")
+    weight, price = torch.randn(784), 0.01
+    ((gate.mask((128,)) @ weight).mean() + price * gate.size()).backward()
+    share = 10 / 784
+    expected = (weight + price) * share * (1 - share)
+    torch.testing.assert_close(gate.logits.grad, expected, rtol=1e-4, atol=1e-7)
+
+
 # ---- NCPSS ------------------------------------------------------------------------------------
 
 
