@@ -9,7 +9,7 @@ from experiments.data.sources import SOURCES
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.feature_selection.config import PRESETS, Config
 from experiments.feature_selection.training import judge, load, train
-from experiments.khot_methods import METHODS
+from experiments.khot_methods import options
 from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
@@ -33,9 +33,9 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         (name,) = needs(config, arm)
         images = load(name, setting).part(config.training, config.test, seed).to(setting.device)
         torch.manual_seed(seed)  # the same network for every arm
-        method = METHODS[arm.split(", ", 1)[1]]
         pixels = images.images[0].numel()
-        gate = so.nn.KHotGate(pixels, config.k, **method._asdict()).to(setting.device)
+        method = options(arm.split(", ", 1)[1], pixels)
+        gate = so.nn.KHotGate(pixels, config.k, **method).to(setting.device)
         return judge(train(images, gate, config), gate, images)
 
     return trial

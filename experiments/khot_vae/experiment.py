@@ -31,7 +31,7 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         pixels = images.images.flatten(1)
         torch.manual_seed(seed)
         model = Autoencoder(pixels.shape[1], config.hidden, code, method).to(setting.device)
-        optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+        optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
         for _ in range(config.epochs):
             for batch in torch.randperm(len(pixels)).to(setting.device).split(config.batch):
                 optimiser.zero_grad()

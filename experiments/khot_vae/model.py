@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 import softorder as so
 from experiments.feature_selection.training import dense
-from experiments.khot_methods import METHODS
+from experiments.khot_methods import options
 from experiments.khot_vae.config import Code
 
 
@@ -17,15 +17,17 @@ class Autoencoder(nn.Module):
         super().__init__()
         first, second = hidden
         self.encoder = nn.Sequential(dense(pixels, first, second), nn.ReLU())
-        options = METHODS[method]._asdict()
-        self.head = so.nn.KHotHead(second, code.n, code.k, groups=code.groups, **options)
+        drawing = options(method, code.n)
+        self.head = so.nn.KHotHead(second, code.n, code.k, groups=code.groups, **drawing)
         self.decoder = dense(code.groups * code.n, second, first, pixels)
 
     def forward(self, x: Tensor) -> Tensor:
         """The loss of every image: its cross-entropy, and the prior term of the paper, which is the
-        same for all laws, whether or not their own divergence is known."""
+        same for all laws, whether or not their own divergence is known. Of several vectors it is
+        the mean, as in the public code of Wijk et al. (2025), whom the paper follows."""
         found = self.head(self.encoder(x))
         wrong = nn.functional.binary_cross_entropy_with_logits(
             self.decoder(found.code), x, reduction="none"
         )
-        return wrong.sum(-1) + so.nn.functional.khot_kl(found.law, "softmax")
+        prior = so.nn.functional.khot_kl(found.law, "softmax") / self.head.groups
+        return wrong.sum(-1) + prior

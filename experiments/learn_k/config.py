@@ -14,7 +14,9 @@ class Config(Training):
     starts: tuple[int, ...] = (10, 50, 200)
 
 
+FEW = (10, 20, 30, 50, 100)
 PRESETS = {
-    "quick": Config(**TRAINING["quick"], seeds=1, fixed=(10, 20, 30, 50, 100)),
+    "quick": Config(**TRAINING["quick"], seeds=1, fixed=FEW),
+    "medium": Config(**TRAINING["medium"], seeds=3, fixed=FEW),
     "paper": Config(**TRAINING["paper"], seeds=5),
 }

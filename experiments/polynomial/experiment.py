@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 import softorder as so
 from experiments.experiment import Experiment, Setting, Trial
+from experiments.khot_methods import options
 from experiments.polynomial.config import PRESETS, Config
 from experiments.trials import Column, Figures, Trials
 
@@ -19,28 +20,28 @@ COLUMNS = (
     Column("seconds", "seconds", 0),
 )
 
-#: estimator and design of every arm
-METHODS = {
-    "πST": (so.estimators.straight_through, "pivotal"),
-    "πST2": (so.estimators.second_order, "pivotal"),
-    "SIMPLE": (so.estimators.simple, "conditional_poisson"),
-    "Gumbel-σk": (partial(so.estimators.relaxed, hard=True), "gumbel_topk"),
-    "score function": (so.estimators.score_function, "conditional_poisson"),
-}
+
+def method(arm: str, n: int) -> tuple[Callable[..., Tensor], str]:
+    """Estimator and design."""
+    if arm == "score function":
+        return so.estimators.score_function, "conditional_poisson"
+    chosen = options(arm, n)
+    estimator = chosen["estimator"]
+    named = isinstance(estimator, str)
+    return so.estimators.find(estimator) if named else estimator, chosen["design"]
 
 
 def session(config: Config, setting: Setting, _: Trials) -> Trial:
     def trial(arm: str, seed: int) -> Figures:
-        estimator, design = METHODS[arm]
-        centre = torch.full((config.n,), 1 - config.near, device=setting.device)
-        centre[: config.k] = config.near
+        estimator, design = method(arm, config.n)
+        centre = target(config).to(setting.device)
         logits = torch.zeros(config.problems, config.n, device=setting.device, requires_grad=True)
         optimiser = torch.optim.Adam([logits], lr=config.learning_rate)
         curve = []
         for step in range(config.steps + 1):
             law = so.distributions.KHot(config.k, logits=logits, design=design)
             if step % config.every == 0:
-                curve.append(_excess(logits.detach(), config, design, centre))
+                curve.append(excess(logits.detach(), config, design, centre))
             losses = estimator(law, lambda x: (x - centre).square().sum(-1), (config.samples,))
             optimiser.zero_grad()
             losses.mean(0).sum().backward()
@@ -49,17 +50,24 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         return {
             "excess": last.mean().item(),
             "found": (last < 0.01 * first).double().mean().item(),
-            "curve": [excess.mean().item() for excess in curve],
+            "curve": [point.mean().item() for point in curve],
         }
 
     return trial
 
 
-def _excess(logits: Tensor, config: Config, design: str, centre: Tensor) -> Tensor:
+def target(config: Config) -> Tensor:
+    """c."""
+    centre = torch.full((config.n,), 1 - config.near)
+    centre[: config.k] = config.near
+    return centre
+
+
+def excess(logits: Tensor, config: Config, design: str, centre: Tensor) -> Tensor:
     """E‖x - c‖² above its least value, for each problem. As x² = x it is Σ E[x](1 - 2c) + Σ c²;
     a design that does not know its E[x] draws."""
     law = so.distributions.KHot(config.k, logits=logits, design=design)
-    mean = law.sample((4_096,)).mean(0) if design == "gumbel_topk" else law.mean
+    mean = law.sample((1_024,)).mean(0) if design == "gumbel_topk" else law.mean
     gains = 1 - 2 * centre
     least = gains.sort().values[: config.k].sum()
     return mean @ gains - least

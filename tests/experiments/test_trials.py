@@ -21,6 +21,7 @@ TINY = {
     "learn_k": {**IMAGES, "fixed": (5,), "starts": (5, 20)},
     "khot_vae": {**IMAGES, "codes": (Code(4, 2, 3), Code(12, 6, 1, methods=("πST", "πST2")))},
     "polynomial": {"n": 6, "k": 3, "problems": 2, "samples": 4, "steps": 4, "every": 2},
+    "estimators": {"n": 5, "k": 2, "repetitions": 50},
     "root_finding": {"n": 200},
     "large_mnist_sort": {"channels": (2, 2), "hidden": 4, "images": 6, "steps": 2, "test": 5},
     "knn": {"training": 300, "steps": 2, "queries": 10, "templates": 20},
@@ -95,7 +96,7 @@ def test_every_arm_gives_the_figures_of_its_columns(name, data):
     assert seen == keys
 
 
-@pytest.mark.parametrize("name", ["polynomial", "learn_k", "runtime_memory"])
+@pytest.mark.parametrize("name", ["polynomial", "root_finding", "learn_k", "runtime_memory"])
 def test_own_plots_are_drawn(name, data, tmp_path):
     experiment = catalogue.get(name)
     config = replace(experiment.presets["quick"], **TINY[name])

@@ -1,0 +1,1 @@
+"""Bias and deviation of gradient estimators for k-hot draws: k-hot sampling, appendix C."""
