@@ -12,7 +12,7 @@ from experiments.topk_classification.resnet import resnet18
 from experiments.topk_classification.splits import Data, held_out, whole
 
 PICTURES = {"cifar10": cifar10.load, "cifar100": cifar100.load}
-_FEW = 10_000  # images to learn from, if it has to be quick
+_FEW = 8_000  # images to learn from, if it has to be quick
 
 
 def pictures(name: str, quick: bool, setting: Setting) -> Data:
@@ -31,6 +31,6 @@ def pictures(name: str, quick: bool, setting: Setting) -> Data:
     splits = (train, validation, whole(test, images.test_labels))
     classes = 1 + int(images.labels.max())
     model = partial(resnet18, classes, 8 if quick else 64)
-    epochs = 5 if quick else 200
+    epochs = 4 if quick else 200
     rate = 1e-2 if quick else 1e-3
     return Data(name, *splits, classes, model, epochs=epochs, batch=100, rate=rate)
