@@ -18,6 +18,8 @@ class Script:
     characters: tuple[str, ...]
     weights: tuple[int, ...]
     families: Mapping[str, str]
+    size: float  #: of the font, as a share of the image's side
+    baseline: float  #: how far down the image; with that size, nothing is cut off
 
     def files(self, family: str) -> tuple[str, ...]:
         return tuple(f"{family}-{self.subset}-{weight}-normal.woff2" for weight in self.weights)
@@ -76,6 +78,6 @@ _JAPANESE_FAMILIES = {
     "potta-one": "ba4b54bac2024f7534d62759974dcb3e1b2e40585cb03cea06817699d35c10e9",
 }
 SCRIPTS = {
-    "glyphs": Script("latin", _latin(), (400, 700), _LATIN_FAMILIES),
-    "kanji": Script("japanese", _kanji(), (400,), _JAPANESE_FAMILIES),
+    "glyphs": Script("latin", _latin(), (400, 700), _LATIN_FAMILIES, 0.62, 0.74),
+    "kanji": Script("japanese", _kanji(), (400,), _JAPANESE_FAMILIES, 0.75, 0.72),
 }

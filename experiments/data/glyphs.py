@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.data.fonts import SCRIPTS
+from experiments.data.fonts import SCRIPTS, Script
 from experiments.data.sources import locate
 
 _MISSING = "\U000f0000"  #: for private use: no font here has it
@@ -28,26 +28,24 @@ def load(
     script = SCRIPTS[name]
     found = locate(name, folder, fetch)
     drawn = [
-        draw(found / file, side, script.characters)
-        for family in families
-        for file in script.files(family)
+        draw(found / file, side, script) for family in families for file in script.files(family)
     ]
     images, labels = zip(*drawn, strict=True)
     return torch.cat(images), torch.cat(labels)
 
 
-def draw(path: Path, side: int, characters: Sequence[str]) -> tuple[Tensor, Tensor]:
+def draw(path: Path, side: int, script: Script) -> tuple[Tensor, Tensor]:
     """The characters that the font has: what it lacks would look like its sign for that."""
     from PIL import Image, ImageDraw, ImageFont
 
-    font = ImageFont.truetype(str(path), round(0.75 * side))
+    font = ImageFont.truetype(str(path), round(script.size * side))
     lacking = bytes(font.getmask(_MISSING))
     images, labels = [], []
-    for label, character in enumerate(characters):
+    for label, character in enumerate(script.characters):
         if bytes(font.getmask(character)) == lacking:
             continue
         picture = Image.new("L", (side, side))
-        centre = (side / 2, 0.72 * side)
+        centre = (side / 2, script.baseline * side)
         ImageDraw.Draw(picture).text(centre, character, fill=255, font=font, anchor="ms")
         images.append(np.asarray(picture, np.float32) / 255)
         labels.append(label)

@@ -10,6 +10,7 @@ import pickle
 import shutil
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -18,7 +19,7 @@ import pytest
 import torch
 from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
-from PIL import Image
+from PIL import Image, ImageFont
 
 from experiments.data import SOURCES, cifar10, cifar100, features, glyphs, idx, registries, sources
 from experiments.data.archives import Archive
@@ -223,13 +224,22 @@ def test_glyphs(tmp_path):
 
 def test_characters_that_a_font_lacks_are_left_out(tmp_path):
     write_fonts(tmp_path)
-    characters = ["a", "\U000f1234", "b"]
-    images, labels = glyphs.draw(tmp_path / "lato-latin-400-normal.woff2", 16, characters)
+    script, path = SCRIPTS["glyphs"], tmp_path / "lato-latin-400-normal.woff2"
+    images, labels = glyphs.draw(path, 16, replace(script, characters=("a", "\U000f1234", "b")))
     assert labels.tolist() == [0, 2]
     assert len(images) == 2
-    images, labels = glyphs.draw(tmp_path / "lato-latin-400-normal.woff2", 16, ["\U000f1234"])
+    images, labels = glyphs.draw(path, 16, replace(script, characters=("\U000f1234",)))
     assert images.shape == (0, 1, 16, 16)
     assert len(labels) == 0
+
+
+def test_nothing_is_cut_off(tmp_path):
+    write_fonts(tmp_path)
+    path = tmp_path / "lato-latin-400-normal.woff2"
+    images, _ = glyphs.draw(path, 24, SCRIPTS["glyphs"])
+    font = ImageFont.truetype(str(path), round(SCRIPTS["glyphs"].size * 24))
+    wanted = [sum(bytes(font.getmask(c))) / 255 for c in SCRIPTS["glyphs"].characters]
+    assert (images.sum((1, 2, 3)) - torch.tensor(wanted)).abs().max() < 0.5
 
 
 def test_the_characters_of_the_scripts():
