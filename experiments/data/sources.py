@@ -156,7 +156,12 @@ SOURCES = {
             for name, title in (("glyphs", "glyphs of fonts"), ("kanji", "kanji of fonts"))
         ),
         *(
-            Source(name, f"features of {title}", _FEATURES, "no package; see data/features.py")
+            Source(
+                name,
+                f"features of {title}",
+                _FEATURES,
+                "no package; experiments/data/features.py has their format",
+            )
             for name, title in (("imagenet", "ImageNet-1K"), ("imagenet21k", "ImageNet-21K-P"))
         ),
         Source(
