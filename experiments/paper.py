@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.experiment import Experiment
@@ -12,6 +12,7 @@ from experiments.trials import Column, Trials
 from softorder.cli._table import Table
 
 NOT_RUN = "not run here"
+PerArm = Mapping[str, Mapping[str, str]]  #: by arm and column key
 
 
 @dataclass(frozen=True)
@@ -20,31 +21,41 @@ class Paper:
 
     source: str
     setting: str  #: as the paper states it
-    figures: Mapping[str, Mapping[str, str]]  #: by arm and column key, as printed
+    figures: PerArm  #: as printed
     differences: Mapping[str, str]  #: by preset: where our setting is another one
     findings: str = ""  #: what figures of the paper show, where it gives no numbers
+    data: str = ""  #: that the figures are of; beside trials with other data they are not shown
+    other_data: Mapping[str, Mapping[str, Mapping[str, str]]] = field(
+        default_factory=dict
+    )  #: figures
 
     @classmethod
     def of(cls, experiment: Experiment) -> Paper:
         kept: dict[str, Any] = json.loads((experiment.folder / "paper.json").read_text("utf-8"))
         return cls(**kept)
 
+    def figures_for(self, config: Mapping[str, Any]) -> PerArm:
+        """Those of the data set that a configuration names."""
+        data = config.get("data", self.data)
+        return self.figures if self.data in ("", data) else self.other_data.get(data, {})
+
 
 def beside(experiment: Experiment, paper: Paper, trials: Trials) -> Table:
     """Our means and standard deviations over the seeds, each beside the paper's figure."""
-    given = {key for figures in paper.figures.values() for key in figures}
+    printed = paper.figures_for(trials.config)
+    given = {key for figures in printed.values() for key in figures}
     headings = ["arm", "seeds"]
     for column in experiment.columns:
         headings += [column.heading, "paper"] if column.key in given else [column.heading]
     table = Table(headings)
-    others = [arm for arm in paper.figures if arm not in trials.arms]
+    others = [arm for arm in printed if arm not in trials.arms]
     for arm in [*trials.arms, *others]:
         cells = [_ours(trials, arm, column) for column in experiment.columns]
         row = [arm, str(trials.seeds(arm) or NOT_RUN)]
         for column, cell in zip(experiment.columns, cells, strict=True):
             row.append(cell)
             if column.key in given:
-                row.append(paper.figures.get(arm, {}).get(column.key, "-"))
+                row.append(printed.get(arm, {}).get(column.key, "-"))
         table.add(*row)
     return table
 

@@ -6,7 +6,9 @@ registries.py  asks npm, pip or apt where it is
 idx.py        MNIST and Fashion-MNIST
 cifar10.py    CIFAR-10
 cifar100.py   CIFAR-100
-glyphs.py     letters, drawn from fonts
+fonts.py      font families of npm, and their characters: Latin, kanji
+glyphs.py     characters, drawn from fonts
+features.py   features of images (ImageNet), computed before
 """
 
 from experiments.data.sources import SOURCES, Source, locate

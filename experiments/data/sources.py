@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.data.archives import Archive
+from experiments.data.fonts import SCRIPTS
 
 VARIABLE = "SOFTORDER_DATA"
 _IDX = (
@@ -15,29 +16,13 @@ _IDX = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
+_FEATURES = (
+    "train_features.npy",
+    "train_labels.npy",
+    "test_features.npy",
+    "test_labels.npy",
+)
 _ROWS = tuple(f"data_batch_{i}.png" for i in range(1, 6))
-
-
-#: font families of the npm packages @fontsource/NAME 5.3.0, with their SHA-256
-FONTS = {
-    "roboto": "77620f437249772e381698224ea1bddd01c985ecd60267a63ddc96b9eb9348f7",
-    "open-sans": "95e6dd90f5860d0de22f791b6d802598743762c62e4894bfa26f80b1ea0cf3f5",
-    "lato": "50db251f16e9a6c35fe0177b4692b7ec78478b9734c9272d980a75343638aa5c",
-    "montserrat": "919dce59bbe45ace8a517c1e9de5076282bfeb97e8aa8f5f2dc989451c14c7cb",
-    "merriweather": "348f20a775e50a50b508ab6660771df6905ab2ea695c6c2a8df889c5cceec42f",
-    "playfair-display": "564e61951ecc3e962793cd50395f718cda6350cb934f9000dbe0139c768dc023",
-    "source-code-pro": "2cf1e4c495edacec6b2619362571ce84a2768a7d995fbdb66f93309d3edbb9b8",
-    "ubuntu": "d69a09b1f2dcf4e470da62fd9c767175d957eb77d1e56767c94357abd3d48287",
-    "eb-garamond": "2e61af0740104953d4fc5cb52a8c6de257ae6d83a4a89e0fd4be2f6132fd40d9",
-    "raleway": "d5dc5cb4563286e45c5b832b0718fa36d84148405cf6f5d1903615a74d253ea8",
-    "inconsolata": "d34e446cb20ca819c3bc2795ff7dd1f071a4a7a6f8a38518af3b47144b5e06d9",
-    "oswald": "27bf46420288bb65bd186638cde54686aa8f9d5dc975b1d597dfe81a7dd472cb",
-}
-
-
-def font_files(family: str) -> tuple[str, ...]:
-    """The Latin letters, regular and bold."""
-    return tuple(f"{family}-latin-{weight}-normal.woff2" for weight in (400, 700))
 
 
 @dataclass(frozen=True)
@@ -160,15 +145,24 @@ SOURCES = {
             ("train", "test"),
             "cifar-100-python.tar.gz, folder cifar-100-python/, of the authors' page",
         ),
-        Source(
-            "glyphs",
-            "glyphs of fonts",
-            tuple(file for family in FONTS for file in font_files(family)),
-            "the npm packages @fontsource/FAMILY, folder files/",
-            tuple(
-                Archive(f"npm:@fontsource/{family}@5.3.0", digest, font_files(family))
-                for family, digest in FONTS.items()
-            ),
+        *(
+            Source(
+                name,
+                title,
+                SCRIPTS[name].every_file,
+                "the npm packages @fontsource/FAMILY, folder files/",
+                SCRIPTS[name].archives,
+            )
+            for name, title in (("glyphs", "glyphs of fonts"), ("kanji", "kanji of fonts"))
+        ),
+        *(
+            Source(
+                name,
+                f"features of {title}",
+                _FEATURES,
+                "no package; experiments/data/features.py has their format",
+            )
+            for name, title in (("imagenet", "ImageNet-1K"), ("imagenet21k", "ImageNet-21K-P"))
         ),
         Source(
             "cmudict",

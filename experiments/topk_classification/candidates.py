@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from torch import nn
+from torch import Tensor, nn
 
 import softorder as so
 
@@ -19,8 +19,19 @@ P_K = {
     "1 to 5": [0.2] * 5,
 }
 MIXED = ("1 and 5", "1 to 5")
-TEMPERATURES = (0.1, 0.3, 1.0)
+TEMPERATURES = (0.03, 0.1, 0.3, 1.0, 3.0)
 M = 16  # as in Petersen et al. (2022) for 1,000 classes
+
+
+class SoftmaxLoss(nn.Module):
+    """Cross-entropy of softmax(scores / τ): the scale that all the others may choose, too."""
+
+    def __init__(self, temperature: float) -> None:
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(logits / self.temperature, target)
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Candidate:
 
     def criterion(self, classes: int) -> nn.Module:
         if self.method == "softmax":
-            return nn.CrossEntropyLoss()
+            return SoftmaxLoss(self.temperature)
         if self.method == "smooth top-k":
             return so.losses.SmoothTopKLoss(5, temperature=self.temperature)
         m = min(M, classes) if self.method in OTHERS else None

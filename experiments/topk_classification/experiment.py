@@ -8,7 +8,8 @@ from experiments.data import SOURCES
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.topk_classification.candidates import Candidate, candidates
 from experiments.topk_classification.config import PRESETS, Config
-from experiments.topk_classification.data import Data, load
+from experiments.topk_classification.data import load
+from experiments.topk_classification.splits import Data
 from experiments.topk_classification.training import run
 from experiments.topk_classification.tuning import tuned
 from experiments.trials import Column, Figures, Trials
@@ -16,7 +17,7 @@ from experiments.trials import Column, Figures, Trials
 COLUMNS = (
     Column("top1", "top-1, %", 2, 100),
     Column("top5", "top-5, %", 2, 100),
-    Column("temperature", "τ", 1),
+    Column("temperature", "τ", 2),
 )
 
 
@@ -24,14 +25,20 @@ def named(config: Config) -> dict[str, Candidate]:
     return {str(c): c for c in candidates() if c.method in config.methods}
 
 
-def session(config: Config, setting: Setting, _: Trials) -> Trial:
+def session(config: Config, setting: Setting, done: Trials) -> Trial:
     @cache
     def data() -> Data:
         return load(config.data, config.small, setting)
 
+    @cache
+    def chosen(arm: str) -> Candidate:
+        """All seeds of an arm have the same temperature; an earlier run may have found it."""
+        candidate = named(config)[arm]
+        known = done.values(arm, "temperature")
+        return candidate.at(known[0]) if known else tuned(data(), candidate, config.temperatures)
+
     def trial(arm: str, seed: int) -> Figures:
-        chosen = tuned(data(), named(config)[arm])
-        result = run(data(), chosen, seed, data().test)
+        result = run(data(), chosen(arm), seed, data().test)
         return {"top1": result.top1, "top5": result.top5, "temperature": result.temperature}
 
     return trial

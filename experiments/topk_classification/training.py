@@ -9,7 +9,7 @@ import torch
 
 import softorder as so
 from experiments.topk_classification.candidates import Candidate
-from experiments.topk_classification.data import Data, Split
+from experiments.topk_classification.splits import Data, Split
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ def run(data: Data, candidate: Candidate, seed: int, judge: Split) -> Result:
     for _ in range(data.epochs):
         for batch in torch.randperm(len(data.train)).to(data.device).split(data.batch):
             optimizer.zero_grad()
-            criterion(model(data.train.inputs[batch]), data.train.target[batch]).backward()
+            inputs, target = data.train[batch]
+            criterion(model(inputs), target).backward()
             optimizer.step()
             schedule.step()
     top1, top5 = _judge(model, judge)
@@ -50,6 +51,7 @@ def _judge(model: torch.nn.Module, split: Split) -> list[float]:
     model.eval()
     metric = so.metrics.TopKAccuracy(k=(1, 5))
     with torch.no_grad():
-        for inputs, target in zip(split.inputs.split(4096), split.target.split(4096), strict=True):
+        for places in torch.arange(len(split)).split(1024):
+            inputs, target = split[places]
             metric.update(model(inputs), target)
     return [round(value, 6) for value in metric.compute().tolist()]

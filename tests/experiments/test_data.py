@@ -10,17 +10,20 @@ import pickle
 import shutil
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from PIL import Image, ImageFont
 
-from experiments.data import SOURCES, cifar10, cifar100, glyphs, idx, registries, sources
+from experiments.data import SOURCES, cifar10, cifar100, features, glyphs, idx, registries, sources
 from experiments.data.archives import Archive
-from experiments.data.sources import FONTS, font_files
+from experiments.data.fonts import SCRIPTS
 
 
 @pytest.fixture(autouse=True)
@@ -168,19 +171,52 @@ def write_fonts(folder):
     """Two of the fonts that come with matplotlib, by the names of those that are wanted."""
     fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
     folder.mkdir(parents=True, exist_ok=True)
-    for family in FONTS:
+    latin = SCRIPTS["glyphs"]
+    for family in latin.families:
         for name, font in zip(
-            font_files(family), ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"), strict=True
+            latin.files(family), ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf"), strict=True
         ):
             shutil.copy(fonts / font, folder / name)
 
 
+def write_kanji(folder, lacking="未"):
+    """A font of one's own, by the names of those that are wanted: a kanji is two boxes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kanji = SCRIPTS["kanji"]
+    drawn = {".notdef": (0, 0)}  # the number of the character gives the sizes
+    drawn |= {
+        f"u{ord(c):X}": (1 + i // 55, 1 + i % 55)
+        for i, c in enumerate(kanji.characters)
+        if c not in lacking
+    }
+    font = FontBuilder(1000, isTTF=True)
+    font.setupGlyphOrder(list(drawn))
+    font.setupCharacterMap({int(name[1:], 16): name for name in drawn if name != ".notdef"})
+    font.setupGlyf({name: _boxes(*sizes) for name, sizes in drawn.items()})
+    font.setupHorizontalMetrics(dict.fromkeys(drawn, (1000, 0)))
+    font.setupHorizontalHeader(ascent=880, descent=-120)
+    font.setupPost()
+    font.save(folder / kanji.every_file[0])
+    for file in kanji.every_file[1:]:
+        shutil.copy(folder / kanji.every_file[0], folder / file)
+
+
+def _boxes(width, height):
+    pen = TTGlyphPen(None)
+    for left, right, top in ((50, 100 + 7 * width, 800), (550, 950, 60 + 13 * height)):
+        pen.moveTo((left, 0))
+        for point in ((left, top), (right, top), (right, 0)):
+            pen.lineTo(point)
+        pen.closePath()
+    return pen.glyph()
+
+
 def test_glyphs(tmp_path):
     write_fonts(tmp_path)
-    images, labels = glyphs.load(["roboto", "lato"], tmp_path, side=16)
-    assert images.shape == (4 * 94, 1, 16, 16)
-    assert labels.bincount().tolist() == [4] * 94
-    regular, bold = images[:94], images[94:188]
+    images, labels = glyphs.load("glyphs", ["roboto", "lato"], tmp_path, side=16)
+    assert images.shape == (4 * 156, 1, 16, 16)
+    assert labels.bincount().tolist() == [4] * 156
+    regular, bold = images[:156], images[156:312]
     assert bold.sum() > 1.1 * regular.sum()
     assert 0 <= images.min() < images.max() <= 1
     assert (images.flatten(1).sum(1) > 0).all()
@@ -188,10 +224,84 @@ def test_glyphs(tmp_path):
 
 def test_characters_that_a_font_lacks_are_left_out(tmp_path):
     write_fonts(tmp_path)
-    characters = ["a", "\U000f1234", "b"]
-    images, labels = glyphs.draw(tmp_path / "lato-latin-400-normal.woff2", 16, characters)
+    script, path = SCRIPTS["glyphs"], tmp_path / "lato-latin-400-normal.woff2"
+    images, labels = glyphs.draw(path, 16, replace(script, characters=("a", "\U000f1234", "b")))
     assert labels.tolist() == [0, 2]
     assert len(images) == 2
+    images, labels = glyphs.draw(path, 16, replace(script, characters=("\U000f1234",)))
+    assert images.shape == (0, 1, 16, 16)
+    assert len(labels) == 0
+
+
+def test_nothing_is_cut_off(tmp_path):
+    write_fonts(tmp_path)
+    path = tmp_path / "lato-latin-400-normal.woff2"
+    images, _ = glyphs.draw(path, 24, SCRIPTS["glyphs"])
+    font = ImageFont.truetype(str(path), round(SCRIPTS["glyphs"].size * 24))
+    wanted = [sum(bytes(font.getmask(c))) / 255 for c in SCRIPTS["glyphs"].characters]
+    assert (images.sum((1, 2, 3)) - torch.tensor(wanted)).abs().max() < 0.5
+
+
+def test_the_characters_of_the_scripts():
+    latin, kanji = (SCRIPTS[name].characters for name in ("glyphs", "kanji"))
+    assert len(set(latin)) == len(latin) == 156
+    assert {"0", "O", "~", "À", "ÿ"} <= set(latin)
+    assert not {"×", "÷"} & set(latin)
+    assert len(set(kanji)) == len(kanji) == 2965
+    assert kanji[0] == "亜"
+    assert kanji[-1] == "腕"
+    assert all(0x4E00 <= ord(c) < 0xA000 for c in kanji)
+
+
+def test_kanji(tmp_path):
+    write_kanji(tmp_path)
+    images, labels = glyphs.load("kanji", ["stick"], tmp_path, side=32)
+    known = SCRIPTS["kanji"].characters
+    assert images.shape == (2964, 1, 32, 32)
+    assert {known[i] for i in range(2965)} - {known[i] for i in labels} == {"未"}
+    assert len(images.flatten(1).unique(dim=0)) == 2964  # no two look the same
+
+
+def write_features(folder, classes=7, rows=300, width=6, dtype=np.float16):
+    """A bump at the place of the class, and noise."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(0)
+    for name, count in (("train", rows), ("test", 50)):
+        labels = np.arange(count) * classes // count
+        table = random.normal(size=(count, width)) / 4 + np.eye(classes, width)[labels]
+        np.save(folder / f"{name}_features.npy", table.astype(dtype))
+        np.save(folder / f"{name}_labels.npy", labels.astype(np.int32))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_features(tmp_path, compressed):
+    write_features(tmp_path)
+    wanted = np.load(tmp_path / "test_features.npy")
+    if compressed:
+        for path in tmp_path.glob("*.npy"):
+            Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    found = features.load("imagenet", tmp_path)
+    assert found.features.shape == (300, 6)
+    assert found.features.dtype == torch.float16
+    np.testing.assert_array_equal(found.test_features.numpy(), wanted)
+    assert found.labels.dtype == torch.int64
+    assert found.labels.unique().tolist() == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("file", "shape", "message"),
+    [
+        ("train_features", (300, 2, 3), "not features"),
+        ("test_labels", (49,), r"50 rows, its labels are \(49,\)"),
+        ("test_features", (50, 5), "width 5, not 6"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(tmp_path, file, shape, message):
+    write_features(tmp_path)
+    np.save(tmp_path / f"{file}.npy", np.zeros(shape, np.float32))
+    with pytest.raises(ValueError, match=message):
+        features.load("imagenet", tmp_path)
 
 
 # ---- archives ---------------------------------------------------------------------------------
