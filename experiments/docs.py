@@ -69,7 +69,8 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
         return [*parts, f"**{NOT_RUN.capitalize()}.**"]
     trials = Trials.read(kept)
     table = beside(experiment, paper, trials)
-    return [*parts, table.markdown(), f"{_about(experiment, preset, trials)}"]
+    reading = [f"What we read in it: {paper.reading[preset]}"] if preset in paper.reading else []
+    return [*parts, table.markdown(), *reading, _about(experiment, preset, trials)]
 
 
 def _about(experiment: Experiment, preset: str, trials: Trials) -> str:

@@ -25,9 +25,8 @@ class Paper:
     differences: Mapping[str, str]  #: by preset: where our setting is another one
     findings: str = ""  #: what figures of the paper show, where it gives no numbers
     data: str = ""  #: that the figures are of; beside trials with other data they are not shown
-    other_data: Mapping[str, Mapping[str, Mapping[str, str]]] = field(
-        default_factory=dict
-    )  #: figures
+    other_data: Mapping[str, PerArm] = field(default_factory=dict)  #: figures of these
+    reading: Mapping[str, str] = field(default_factory=dict)  #: by preset: what our figures say
 
     @classmethod
     def of(cls, experiment: Experiment) -> Paper:

@@ -83,6 +83,7 @@ def _section(experiment: Experiment, paper: Paper, folder: Path, preset: str) ->
     about = ", ".join(f"{key} {value}" for key, value in trials.about.items())
     parts += [
         beside(experiment, paper, trials).html(),
+        f"<p>{html.escape(paper.reading.get(preset, ''))}</p>",
         f'<img alt="{html.escape(trials.title)}" src="data:image/png;base64,{image}">',
         f"<p>{html.escape(about)}</p>",
         "<details><summary>Every trial</summary>",

@@ -78,6 +78,7 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=lambda config: [*finders.METHODS, OWN],
     session=session,
+    timed=True,
     devices=("cpu",),
     draw=draw,
 )

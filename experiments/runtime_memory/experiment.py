@@ -55,6 +55,7 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=arms,
     session=session,
+    timed=True,
     devices=("cpu",),
     draw=lambda trials, path: draw(list(PARTS.values()), trials, path),
 )

@@ -51,5 +51,6 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=lambda config: list(named(config)),
     session=session,
+    shared=lambda arm, seed: arm,  # its temperature
     needs=lambda config, arm: (config.data,) if config.data in SOURCES else (),
 )
