@@ -45,8 +45,8 @@ def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
         return _neighbours(so.nn.SoftKNN(body, config.k), images)
     method, loss = arm.split(", ")
     model = so.nn.SoftKNN(body, config.k, method=method, loss=loss).to(setting.device)
-    first = images.images[: config.queries + config.templates].split(config.queries)
-    model.calibrate(*first[:2], softness=config.softness)
+    sizes = (config.queries, config.templates)
+    model.calibrate(*images.images[: sum(sizes)].split(sizes), softness=config.softness)
     _train(model, images, config, partial(_soft, queries=config.queries))
     return _neighbours(model, images)
 
