@@ -61,7 +61,7 @@ PRESETS = {
         optimiser="adam",
         learning_rate=2e-3,
         softness=0.3,
-        seeds=3,
+        seeds=5,
     ),
     # All of MNIST and the paper's network, but Adam and 2,000 steps: minutes a trial.
     "mnist": Config(

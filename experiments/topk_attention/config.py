@@ -58,6 +58,7 @@ PRESETS = {
         learning_rate=1e-3,
         k=4,
         seeds=2,
+        arms=ARMS[:2],
     ),
     "paper": Config(
         pairs=115_000,

@@ -19,7 +19,7 @@ class Config:
 _FEW = ("softmax", "smooth top-k", "laplace", "logistic", "sinkhorn", "network")
 _PAPERS = ("softmax", "smooth top-k", "laplace", "sinkhorn", "network", "softsort", "neuralsort")
 PRESETS = {
-    "quick": Config("digits", seeds=3),
+    "quick": Config("digits", seeds=5),
     "cities": Config("cities", seeds=3),
     "glyphs": Config("glyphs", seeds=3),
     "kanji": Config("kanji", seeds=3, methods=_FEW),
