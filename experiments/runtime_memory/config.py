@@ -23,6 +23,6 @@ def _half_decades(first: int, last: int) -> tuple[int, ...]:
 
 
 PRESETS = {
-    "quick": Config(sizes=_half_decades(1, 6), seconds=0.1, limit=0.2, memory=2_000),
+    "quick": Config(sizes=_half_decades(1, 6), seconds=0.06, limit=0.3, memory=2_000),
     "paper": Config(sizes=_half_decades(1, 7), seconds=1.0, limit=10.0, memory=8_000),
 }

@@ -13,7 +13,7 @@ from experiments.runtime_memory.part import Part
 
 _TEMPERATURE = 0.1
 _OPERATORS = {"rank": so.soft_rank, "sort": so.soft_sort}
-#: those that hold O(n) numbers
+#: those that hold O(n) numbers, or tiles of n×n ones
 _METHODS = {
     "cross-entropy": ("laplace", "uniform", "logistic"),
     "rank": ("laplace", "uniform", "logistic", "permutahedron", "permutahedron_kl"),
