@@ -27,7 +27,7 @@ class _SortedTopK(torch.autograd.Function):
         cost = (scores.unsqueeze(-1) + anchors) ** 2  # of -scores: the largest go first
         nu = torch.ones_like(anchors) / n
         nu[-1] = 1 - k / n
-        plan = _iterate(cost, nu, epsilon, iterations, error)
+        plan = iterate(cost, nu, epsilon, iterations, error)
         ctx.save_for_backward(scores, anchors, plan, nu)
         ctx.epsilon = epsilon
         return n * plan[..., :-1].mT
@@ -36,12 +36,12 @@ class _SortedTopK(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, anchors, plan, nu = ctx.saved_tensors
         by_plan = torch.nn.functional.pad(scores.shape[-1] * upstream.mT, (0, 1))
-        by_cost = _by_cost(plan, nu, by_plan, ctx.epsilon)
+        by_cost = gradient_by_cost(plan, nu, by_plan, ctx.epsilon)
         by_scores = (2 * (scores.unsqueeze(-1) + anchors) * by_cost).sum(-1)
         return by_scores, None, None, None, None
 
 
-def _iterate(cost: Tensor, nu: Tensor, epsilon: float, iterations: int, error: float) -> Tensor:
+def iterate(cost: Tensor, nu: Tensor, epsilon: float, iterations: int, error: float) -> Tensor:
     n = cost.shape[-2]
     kernel, zeta = -cost / epsilon, torch.zeros_like(cost[:, :1])
     log_plan = kernel
@@ -54,7 +54,7 @@ def _iterate(cost: Tensor, nu: Tensor, epsilon: float, iterations: int, error: f
     return log_plan.exp()
 
 
-def _by_cost(plan: Tensor, nu: Tensor, by_plan: Tensor, epsilon: float) -> Tensor:
+def gradient_by_cost(plan: Tensor, nu: Tensor, by_plan: Tensor, epsilon: float) -> Tensor:
     """Algorithm 4, for μ = 1/n."""
     n, inner = plan.shape[-2], plan[..., :-1]
     K = torch.diag(nu[:-1]) - n * inner.mT @ inner

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from benchmarks.cases import Case
 from benchmarks.providers import Operator, Provider
-from benchmarks.providers.paper_sinkhorn import ITERATIONS, _by_cost, _iterate
+from benchmarks.providers.paper_sinkhorn import ITERATIONS, gradient_by_cost, iterate
 
 
 class _TopK(torch.autograd.Function):
@@ -22,7 +22,7 @@ class _TopK(torch.autograd.Function):
         n, anchors = scores.shape[-1], scores.new_tensor([0.0, 1.0])
         nu = scores.new_tensor([k / n, 1 - k / n])
         cost = (scores.unsqueeze(-1) + anchors) ** 2  # of -scores: the largest go to 0
-        plan = _iterate(cost, nu, epsilon, ITERATIONS, error=0.0)
+        plan = iterate(cost, nu, epsilon, ITERATIONS, error=0.0)
         ctx.save_for_backward(scores, anchors, plan, nu)
         ctx.epsilon = epsilon
         return n * plan[..., 0]
@@ -31,7 +31,7 @@ class _TopK(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, anchors, plan, nu = ctx.saved_tensors
         by_plan = torch.nn.functional.pad(scores.shape[-1] * upstream[0].unsqueeze(-1), (0, 1))
-        by_cost = _by_cost(plan, nu, by_plan, ctx.epsilon)
+        by_cost = gradient_by_cost(plan, nu, by_plan, ctx.epsilon)
         return (2 * (scores.unsqueeze(-1) + anchors) * by_cost).sum(-1), None, None
 
 
