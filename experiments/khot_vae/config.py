@@ -51,7 +51,7 @@ PRESETS = {
     "quick": replace(
         _PAPER,
         codes=(_SMALL, replace(_LARGE, data=("mnist",))),
-        epochs=3,
+        epochs=2,
         learning_rate=1e-3,
         seeds=1,
     ),

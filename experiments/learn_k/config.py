@@ -14,9 +14,8 @@ class Config(Training):
     starts: tuple[int, ...] = (10, 50, 200)
 
 
-FEW = (10, 20, 30, 50, 100)
 PRESETS = {
-    "quick": Config(**TRAINING["quick"], seeds=1, fixed=FEW),
-    "medium": Config(**TRAINING["medium"], seeds=3, fixed=FEW),
+    "quick": Config(**TRAINING["quick"], seeds=1, fixed=(10, 30, 50, 100)),
+    "medium": Config(**TRAINING["medium"], seeds=3, fixed=(10, 20, 30, 50, 100)),
     "paper": Config(**TRAINING["paper"], seeds=5),
 }
