@@ -22,8 +22,10 @@ PRESETS = {
     "quick": Config("digits", seeds=5),
     "cities": Config("cities", seeds=3),
     "glyphs": Config("glyphs", seeds=3),
-    "kanji": Config("kanji", seeds=3, methods=_FEW),
-    "cifar10-small": Config("cifar10", seeds=1, small=True, methods=("softmax", "laplace")),
+    "kanji": Config("kanji", seeds=3, methods=_FEW, temperatures=(0.3, 1.0, 3.0)),
+    "cifar10-small": Config(
+        "cifar10", 1, small=True, methods=("softmax", "laplace"), temperatures=(0.3, 1.0, 3.0)
+    ),
     "cifar10": Config("cifar10", seeds=1, methods=("softmax", "smooth top-k", "laplace")),
     # ResNet18 from scratch for 200 epochs, batches of 100, Adam.
     "paper": Config("cifar100", seeds=2),

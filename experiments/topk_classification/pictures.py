@@ -12,7 +12,7 @@ from experiments.topk_classification.resnet import resnet18
 from experiments.topk_classification.splits import Data, held_out, whole
 
 PICTURES = {"cifar10": cifar10.load, "cifar100": cifar100.load}
-_FEW = 8_000  # images to learn from, if it has to be quick
+_FEW = 6_000  # images to learn from, if it has to be quick
 
 
 def pictures(name: str, quick: bool, setting: Setting) -> Data:

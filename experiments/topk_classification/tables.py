@@ -24,7 +24,7 @@ def digits(quick: bool) -> Data:
 
     pixels, labels = load_digits(return_X_y=True)
     splits = _cut(mixed(torch.tensor(pixels / 16).float(), torch.tensor(labels)), 300, 400)
-    return Data("digits", *splits, 10, _digits_model, epochs=5 if quick else 40, batch=32)
+    return Data("digits", *splits, 10, _digits_model, epochs=5 if quick else 25, batch=32)
 
 
 def _digits_model() -> nn.Module:
