@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,7 +11,8 @@ from torch.nn import functional
 from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.losses._classes import Samples
-from softorder.losses._mass import all_log_masses, check_method, log_masses, operator_of
+from softorder.losses._mass import check_method, operator_of
+from softorder.losses._mixture import Operator
 from softorder.nn._tempered import Tempered
 
 TOP1 = ("softmax", "operator")
@@ -84,7 +83,7 @@ def top_k_cross_entropy(
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
-    operator = _Operator(check_method(method), _axis.per_row(temperature), m, label_smoothing)
+    operator = Operator(check_method(method), _axis.per_row(temperature), m, label_smoothing)
     p = _check.weights.as_p_k(p_k)
     _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
     if top1 == "softmax" and ks == (1,) and not p.requires_grad:
@@ -183,61 +182,6 @@ class TopKCrossEntropyLoss(Tempered):
     def extra_repr(self) -> str:
         names = "p_k", "method", "temperature", "m", "top1", "ignore_index", "label_smoothing"
         return self.describe(*names, "reduction")
-
-
-@dataclass(frozen=True)
-class _Operator:
-    """The part of the loss that a method computes."""
-
-    method: object
-    temperature: Tensor
-    m: int | None
-    label_smoothing: float
-
-    def losses(
-        self, samples: Samples, ks: tuple[int, ...], shares: Tensor, weight: Tensor | None
-    ) -> Tensor:
-        """-log Σ_k p_k S_k of every row over these k, weighted; 0 where they have no weight."""
-        x, y, classes = _compete(samples, self.m)
-        tau = samples.per_sample(self.temperature)
-        p = shares[:, [k - 1 for k in ks]]
-        losses = -_log_mixture(p, log_masses(self.method, x, y, ks, tau))
-        own = None if weight is None else weight.double()[samples.target]
-        losses = losses if own is None else losses * own
-        if self.label_smoothing > 0:
-            every = -_log_mixture(p.unsqueeze(-2), all_log_masses(self.method, x, ks, tau))
-            if weight is not None:
-                every = every * (weight if classes is None else weight[classes])
-            smooth = self.label_smoothing
-            losses = (1 - smooth) * losses + smooth * every.mean(-1)
-        return torch.where((p > 0).any(-1), losses, 0.0)
-
-
-def _compete(samples: Samples, m: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The scores that compete, where the target is among them, and their classes if not all."""
-    x, y = samples.scores, samples.target
-    if m is None or m >= samples.classes:
-        return x, y, None
-    classes = x.detach().topk(m, sorted=True).indices
-    own = y.unsqueeze(-1)
-    absent = (classes != own).all(-1, keepdim=True)
-    last = torch.arange(m, device=x.device) == m - 1
-    classes = torch.where(absent & last, own, classes)
-    return x.gather(-1, classes), (classes == own).long().argmax(-1), classes
-
-
-def _log_mixture(p: Tensor, log_s: Tensor) -> Tensor:
-    """log Σ_k p_k S_k over the last axis, also where every S_k underflows; in float64."""
-    top = torch.where(p > 0, log_s.detach(), -math.inf).amax(-1, keepdim=True)
-    top = torch.where(top.isfinite(), top, 0.0)
-    # a k without weight may be far more certain than the others
-    mixture = (p * torch.exp((log_s - top).clamp(max=_MOST))).sum(-1)
-    some = mixture != 0  # NaN included
-    log = torch.where(some, torch.log(torch.where(some, mixture, 1.0)), -math.inf)
-    return log + top.squeeze(-1)
-
-
-_MOST = 600.0  # e^600 is a float64
 
 
 def _weighted(p_k: Tensor | Sequence[float]) -> tuple[int, ...]:

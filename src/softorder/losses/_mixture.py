@@ -1,0 +1,66 @@
+"""The part of a top-k cross-entropy that a method computes: -log Σ_k p_k S_k."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from softorder.losses._classes import Samples
+from softorder.losses._mass import all_log_masses, log_masses
+
+_MOST = 600.0  # e^600 is a float64
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The part of the loss that a method computes."""
+
+    method: object
+    temperature: Tensor
+    m: int | None
+    label_smoothing: float
+
+    def losses(
+        self, samples: Samples, ks: tuple[int, ...], shares: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        """-log Σ_k p_k S_k of every row over these k, weighted; 0 where they have no weight."""
+        x, y, classes = _compete(samples, self.m)
+        tau = samples.per_sample(self.temperature)
+        p = shares[:, [k - 1 for k in ks]]
+        losses = -_log_mixture(p, log_masses(self.method, x, y, ks, tau))
+        own = None if weight is None else weight.double()[samples.target]
+        losses = losses if own is None else losses * own
+        if self.label_smoothing > 0:
+            every = -_log_mixture(p.unsqueeze(-2), all_log_masses(self.method, x, ks, tau))
+            if weight is not None:
+                every = every * (weight if classes is None else weight[classes])
+            smooth = self.label_smoothing
+            losses = (1 - smooth) * losses + smooth * every.mean(-1)
+        return torch.where((p > 0).any(-1), losses, 0.0)
+
+
+def _compete(samples: Samples, m: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The scores that compete, where the target is among them, and their classes if not all."""
+    x, y = samples.scores, samples.target
+    if m is None or m >= samples.classes:
+        return x, y, None
+    classes = x.detach().topk(m, sorted=True).indices
+    own = y.unsqueeze(-1)
+    absent = (classes != own).all(-1, keepdim=True)
+    last = torch.arange(m, device=x.device) == m - 1
+    classes = torch.where(absent & last, own, classes)
+    return x.gather(-1, classes), (classes == own).long().argmax(-1), classes
+
+
+def _log_mixture(p: Tensor, log_s: Tensor) -> Tensor:
+    """log Σ_k p_k S_k over the last axis, also where every S_k underflows; in float64."""
+    top = torch.where(p > 0, log_s.detach(), -math.inf).amax(-1, keepdim=True)
+    top = torch.where(top.isfinite(), top, 0.0)
+    # a k without weight may be far more certain than the others
+    mixture = (p * torch.exp((log_s - top).clamp(max=_MOST))).sum(-1)
+    some = mixture != 0  # NaN included
+    log = torch.where(some, torch.log(torch.where(some, mixture, 1.0)), -math.inf)
+    return log + top.squeeze(-1)
