@@ -1,4 +1,4 @@
-// The arguments of the top-k kernels; kernels/native.py mirrors these structs field by field.
+// The arguments of the top-k kernels; kernels/native_topk.py mirrors these structs field by field.
 #pragma once
 
 #include <cstddef>

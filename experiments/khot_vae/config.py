@@ -55,6 +55,12 @@ PRESETS = {
         learning_rate=1e-3,
         seeds=1,
     ),
-    "medium": replace(_PAPER, epochs=20, seeds=3),
+    "medium": replace(
+        _PAPER,
+        codes=tuple(replace(code, data=("mnist",)) for code in _PAPER.codes),
+        epochs=10,
+        learning_rate=1e-3,
+        seeds=2,
+    ),
     "paper": _PAPER,
 }
