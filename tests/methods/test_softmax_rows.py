@@ -94,8 +94,11 @@ def test_sequential_softmax_exceeds_one():
 def test_renormalized_sigmoid_is_its_formula_and_not_shift_invariant():
     x = _scores(6)
     weight = torch.sigmoid(x / 0.5)
-    mask = so.soft_topk(x, 2, method="renormalized_sigmoid", temperature=0.5)
-    torch.testing.assert_close(mask, 2 * weight / weight.sum())
+    total = weight.sum().item()
+    for k in (0.5 * total, total, 0.5 * (total + 6)):
+        mask = so.soft_topk(x, k, method="renormalized_sigmoid", temperature=0.5)
+        less, more = k * weight / total, 1 - (6 - k) * (1 - weight) / (6 - total)
+        torch.testing.assert_close(mask, less if k <= total else more)
     shifted = so.soft_topk(x + 10, 2, method="renormalized_sigmoid", temperature=0.5)
     torch.testing.assert_close(shifted, torch.full_like(x, 1 / 3), atol=1e-2, rtol=0)
 

@@ -94,36 +94,37 @@ def _winners(alpha: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor
 
 
 class RenormalizedSigmoid(MaskMethod):
-    """Sigmoids, scaled to the mass k:
+    """Sigmoids, scaled to the mass k: down if they have more, their complements down if less,
 
-        p_i = k σ(x_i/τ)/Σ_l σ(x_l/τ)
+        p_i = k σ(x_i/τ)/s                              k ≤ s,   s = Σ_l σ(x_l/τ)
+        p_i = 1 - (n - k) σ(-x_i/τ)/(n - s)             k ≥ s
 
-    What it breaks: nothing keeps p below 1, so k = n does not give 1 to everyone; as τ → 0 all
-    positive scores share k, not the k largest; a common shift of the scores changes p.
+    so that p stays in [0, 1]. It has a kink where k = s.
+
+    What it breaks: as τ → 0 all positive scores share k, not the k largest (or, if they are fewer,
+    all others share what they leave); a common shift of the scores changes p.
     Paper: Pervez et al. (2023).
     """
 
     name = "renormalized_sigmoid"
+    smoothness = "continuous, by pieces smooth"
     cost = "O(n)"
     paper = "Pervez et al. (2023)"
-    breaks = MappingProxyType(
-        {
-            "soft_topk": (
-                "stays_between_zero_and_one",
-                "cold_limit_is_hard",
-                "what_the_top_leaves_is_the_bottom",
-                "ignores_a_shift",
-                "too_few_available_are_all_taken",
-                "k_n_takes_everything",
-            )
-        }
-    )
+    breaks = MappingProxyType({"soft_topk": ("cold_limit_is_hard", "ignores_a_shift")})
 
     def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        log_weight = functional.logsigmoid(x * inverse(temperature, x.dtype))
-        live = live | ~live.any(-1, keepdim=True)
-        share = torch.softmax(torch.where(live, log_weight, -math.inf), -1)
-        return k.unsqueeze(-1).to(x.dtype) * share
+        z = x * inverse(temperature, x.dtype)
+        size = k.unsqueeze(-1).to(x.dtype)
+        rest = live.sum(-1, keepdim=True) - size
+        rest = torch.where(rest > 0, rest, 0.0)  # with k = n nothing moves
+        mass = torch.where(live, torch.sigmoid(z), 0.0).sum(-1, keepdim=True)
+        return torch.where(size <= mass, size * _shares(z, live), 1 - rest * _shares(-z, live))
+
+
+def _shares(z: Tensor, live: Tensor) -> Tensor:
+    """σ(z)/Σ σ(z) over what is live, also where all σ underflow."""
+    live = live | ~live.any(-1, keepdim=True)
+    return torch.softmax(torch.where(live, functional.logsigmoid(z), -math.inf), -1)
 
 
 register(SequentialSoftmax(), aliases=("relaxed_subset", "iterative_softmax"))
