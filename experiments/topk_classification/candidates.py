@@ -19,7 +19,7 @@ P_K = {
     "1 to 5": [0.2] * 5,
 }
 MIXED = ("1 and 5", "1 to 5")
-TEMPERATURES = (0.03, 0.1, 0.3, 1.0, 3.0)
+TEMPERATURES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 M = 16  # as in Petersen et al. (2022) for 1,000 classes
 
 

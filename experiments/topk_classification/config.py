@@ -22,7 +22,7 @@ PRESETS = {
     "quick": Config("digits", seeds=5),
     "cities": Config("cities", seeds=3),
     "glyphs": Config("glyphs", seeds=3),
-    "kanji": Config("kanji", seeds=3, methods=_FEW, temperatures=(0.3, 1.0, 3.0)),
+    "kanji": Config("kanji", seeds=3, methods=_FEW, temperatures=(1.0, 3.0, 10.0, 30.0)),
     "cifar10-small": Config(
         "cifar10", 1, small=True, methods=("softmax", "laplace"), temperatures=(0.3, 1.0, 3.0)
     ),
