@@ -37,9 +37,9 @@ def conditional_poisson_network(
 ) -> Tensor:
     """NCPSS (Pervez et al. 2023): draw by iterative Poisson sampling; the gradient goes straight
     through to the sigmoids of the logits, rescaled to the sum k."""
-    probs = torch.sigmoid(law.logits)
-    soft = rescaled(probs, torch.ones_like(probs), law.k)
-    wide = probs.detach().expand(*sample_shape, *probs.shape)
+    soft = so.soft_topk(law.logits, law.k, method="renormalized_sigmoid")
+    probs = torch.sigmoid(law.logits.detach())
+    wide = probs.expand(*sample_shape, *probs.shape)
     return _through(iterative_poisson(wide, law.k), soft, loss)
 
 
