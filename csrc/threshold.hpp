@@ -76,7 +76,7 @@ template <class F, class T> class Solver {
   }
 
   // Rows whose threshold is not a finite number. The convention, shared with the plain-torch
-  // path: x - centre is taken as 0 where both are +inf, and a score of -inf always gets p = 0.
+  // path: x - b is -rest where x and centre are +inf, else x - centre; -inf always gets p = 0.
   Threshold<T> without_root() {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     if (!classified_) classify();

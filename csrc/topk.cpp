@@ -30,7 +30,7 @@ void write_row(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale
   }
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
     const Pack<T> none{};
-    const Pack<T> z = (scores == b.centre ? none : scores - b.centre) - b.rest;
+    const Pack<T> z = scores == b.centre ? none - b.rest : scores - b.centre;
     const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
     const Pack<T> p_in = z * scale < F::kMiddle ? tail : T(1) - tail;
     const Pack<T> result = scores == -std::numeric_limits<T>::infinity() ? none : p_in;

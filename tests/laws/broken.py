@@ -186,6 +186,7 @@ BROKEN = {
     "a_row_of_no_scores_is_empty": _after(lambda p: p.unsqueeze(0)),
     "plus_infinity_is_certain": _with_finite_infinity,
     "too_many_at_plus_infinity_share_k": _with_finite_infinity,
+    "k_at_plus_infinity_leave_nothing": _with_finite_infinity,
     "infinities_take_no_gradient": _with_a_straight_through_backward,
     "nan_stays_in_its_row": _with_a_shared_nan,
     # inputs

@@ -48,6 +48,17 @@ def too_many_at_plus_infinity_share_k(op, problem):
     assert (p[:, crowd:] == 0).all()
 
 
+def k_at_plus_infinity_leave_nothing(op, problem):
+    scores = torch.nn.functional.pad(problem.scores, (1, 1), value=math.inf).requires_grad_()
+    k = torch.full_like(problem.k, 2).requires_grad_()
+    p = op(scores, k, temperature=problem.temperature)
+    assert (p[:, [0, -1]] == 1).all()
+    assert (p[:, 1:-1] == 0).all()
+    by_scores, by_k = torch.autograd.grad(p.sum(), (scores, k))
+    assert (by_scores == 0).all()
+    assert ((by_k >= 0) & (by_k <= 1)).all()  # the mass is k, but for a kink here
+
+
 def infinities_take_no_gradient(op, problem):
     scores = torch.nn.functional.pad(problem.scores, (1, 0), value=math.inf)
     scores = torch.nn.functional.pad(scores, (0, 1), value=-math.inf).requires_grad_()

@@ -28,7 +28,7 @@ class MaskMethod(Method):
         k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
         live, certain = scores.isfinite(), scores == math.inf
         crowd = certain.sum(-1)
-        left = (k - crowd).clamp(min=0)
+        left = torch.where(k > crowd, k - crowd, 0.0)
         p = self._mask(torch.where(live, scores, 0.0), live, left, temperature)
         share = (k / crowd.clamp(min=1)).clamp(max=1).unsqueeze(-1).to(p.dtype)
         p = torch.where(live, p, torch.where(certain, share, 0.0))
