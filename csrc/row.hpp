@@ -27,7 +27,7 @@ template <class T> Moments robust_moments(const T* x, std::size_t n) {
   if (count == 0) return {0, 1, 1};
   std::sort(sample, sample + count);
   const double quartiles = double(sample[3 * count / 4]) - double(sample[count / 4]);
-  const double range = double(sample[count - 1]) - double(sample[0]);
+  const double range = std::abs(double(sample[count - 1]) - double(sample[0]));  // of 0 and -0 it may be -0
   return {sample[count / 2], quartiles > 0 ? quartiles / 1.349 : 0.3 * range, double(count)};
 }
 
