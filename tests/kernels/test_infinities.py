@@ -52,7 +52,7 @@ def test_the_mass_is_k_and_nothing_is_nan(kernel, density, dtype):
             inputs = [x.clone().requires_grad_() for x in (scores, k, temperature)]
             p = so.soft_topk(inputs[0], inputs[1], temperature=inputs[2], method=density)
             mass, wanted = p.double().sum(-1), torch.minimum(k, live)
-            slack = (2e-6 if dtype == torch.float32 else 1e-12) * wanted.clamp(min=1)
+            slack = (2e-6 if dtype == torch.float32 else 1e-11) * wanted.clamp(min=1)
             assert ((mass - wanted).abs() <= slack).all(), (n, k, scores)
             weights = torch.linspace(-1, 1, n, dtype=dtype)
             gradients = torch.autograd.grad((p * weights).sum(), inputs)
