@@ -32,8 +32,7 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         shape = (config.images // int(size), int(size))
         torch.manual_seed(seed)  # the same network and lists for every method
         height, width = images.images.shape[-2:]
-        model = Scorer(config, height, width)
-        model = model.to(setting.device, memory_format=torch.channels_last)  # faster on a CPU
+        model = Scorer(config, height, width).to(setting.device)
         loss_of = criterion(method, config.temperature).to(setting.device)
         parameters = [*model.parameters(), *loss_of.parameters()]
         optimiser = torch.optim.Adam(parameters, lr=config.learning_rate)

@@ -116,9 +116,11 @@ class RenormalizedSigmoid(MaskMethod):
         z = x * inverse(temperature, x.dtype)
         size = k.unsqueeze(-1).to(x.dtype)
         rest = live.sum(-1, keepdim=True) - size
-        rest = torch.where(rest > 0, rest, 0.0)  # with k = n nothing moves
+        more = rest > 0
+        rest = torch.where(more, rest, 0.0)  # with k = n nothing moves
         mass = torch.where(live, torch.sigmoid(z), 0.0).sum(-1, keepdim=True)
-        return torch.where(size <= mass, size * _shares(z, live), 1 - rest * _shares(-z, live))
+        down = more & (size <= mass)
+        return torch.where(down, size * _shares(z, live), 1 - rest * _shares(-z, live))
 
 
 def _shares(z: Tensor, live: Tensor) -> Tensor:
