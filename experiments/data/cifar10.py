@@ -35,6 +35,6 @@ def read(path: Path) -> Tensor:
     if pixels.shape[1] != _SIDE**2:
         raise ValueError(f"{path} has rows of {pixels.shape[1]} pixels, not {_SIDE**2}")
     images = torch.from_numpy(pixels.copy()).view(-1, _SIDE, _SIDE, 3)
-    # In this order in memory, too: of channels that come last, torch 2.13 corrupts its memory in the
+    # In this order in memory, too: with channels last, torch 2.13 corrupts its memory in the
     # backward pass of some convolutions on several threads.
     return images.permute(0, 3, 1, 2).float().contiguous() / 255
