@@ -63,7 +63,8 @@ def side_by_side(plan: Plan, units: Sequence[Sequence[Task]], jobs: int) -> Iter
         SystemExit: a trial failed; the others that had begun are stopped.
     """
     context = get_context("spawn")  # a forked torch may hang in its own threads
-    waiting, done = context.SimpleQueue(), context.Queue()
+    waiting, done = context.Queue(), context.Queue()
+    waiting.cancel_join_thread()  # a run that fails leaves tasks that nobody takes
     for unit in units:
         waiting.put(unit)
     for _ in range(jobs):

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from experiments.experiment import Setting
 from experiments.running import Order, run
-from experiments.workers import cores, threads
+from experiments.trials import Trials
+from experiments.workers import Plan, cores, side_by_side, threads
 from tests.experiments import toy
 
 ARMS = ("first", "second", "third")
@@ -52,3 +54,11 @@ def test_a_failure_is_told_and_the_rest_is_kept(tmp_path, arm, message):
 def test_cores_are_shared():
     assert threads(cores()) == 1
     assert threads(2 * cores()) == 1
+
+
+def test_more_tasks_than_a_pipe_holds():
+    """Nobody takes any before the processes have started."""
+    plan = Plan(toy.session, toy.Config(), Setting(), Trials("title", {}))
+    units = [[(letter * 70_000, 0)] for letter in "abc"]
+    found = {(arm, seed) for arm, seed, _ in side_by_side(plan, units, jobs=1)}
+    assert found == {task for unit in units for task in unit}
