@@ -5,7 +5,7 @@
 
 #include "sweep.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -57,4 +57,4 @@ template <class T> struct Bracket {
   }
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -3,7 +3,7 @@
 
 #include "pack.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // Element i of every lane's row, for i < kLanes: a square block, turned around its diagonal.
 template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
@@ -91,4 +91,4 @@ template <class T> void sort_lanes(Pack<T>* v, std::size_t size) {
   sort_bitonic<T>(v + size / 2, size / 2);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

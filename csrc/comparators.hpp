@@ -4,7 +4,7 @@
 
 #include "densities.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // The step 1/2 + u/(1 + 2|u|).
 template <class T> struct Reciprocal {
@@ -36,4 +36,4 @@ template <class F, class T> inline Swap<T> swap_at(Pack<T> z, Pack<T> scale) {
   return {z < T(0) ? T(1) - at.tail : at.tail, at.pdf};
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -20,7 +20,7 @@
 
 #include "pack.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // What F(-a) is for large a.
 enum class Tail { exponential, gaussian, hyperbola, none };
@@ -175,4 +175,4 @@ template <class T> struct Uniform {
   static double log_slope(double) { return 0; }
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

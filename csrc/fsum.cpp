@@ -1,13 +1,13 @@
-// F-sums over the rows of matrices. Compiled once per SIMD level.
-#include "fsum.hpp"
+// F-sums over the rows of matrices.
+#include "kernels.hpp"
 
+#include "failure.hpp"
 #include "laplace_invert.hpp"
 #include "laplace_sum.hpp"
 #include "scratch.hpp"
-#include "topk.hpp"
 #include "uniform_sum.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 template <class T> const T* row_of(const void* matrix, std::size_t row, std::size_t n) {
@@ -80,16 +80,16 @@ bool is_linear(std::int32_t density) {
 
 }  // namespace
 
-int fsum(const Fsum& a) {
-  if (!is_linear(a.density)) return 1;
+void fsum(const Fsum& a) {
+  if (!is_linear(a.density)) throw unknown_choice();
   const NoDenormals guard;
-  return a.wide ? run_fsum<double>(a) : run_fsum<float>(a), 0;
+  return a.wide ? run_fsum<double>(a) : run_fsum<float>(a);
 }
 
-int fsum_invert(const FsumInvert& a) {
-  if (!is_linear(a.density)) return 1;
+void fsum_invert(const FsumInvert& a) {
+  if (!is_linear(a.density)) throw unknown_choice();
   const NoDenormals guard;
-  return a.wide ? run_invert<double>(a) : run_invert<float>(a), 0;
+  return a.wide ? run_invert<double>(a) : run_invert<float>(a);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

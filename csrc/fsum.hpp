@@ -33,14 +33,4 @@ struct FsumInvert {
   std::int32_t density, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)            \
-  namespace level {                         \
-  int fsum(const Fsum& a);                  \
-  int fsum_invert(const FsumInvert& a);     \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

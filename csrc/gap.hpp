@@ -8,7 +8,7 @@
 
 #include "sweep.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class F, class T> class Gap {
  public:
@@ -98,4 +98,4 @@ template <class F, class T> class Gap {
   std::size_t lower_count_ = 0, upper_count_ = 0;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

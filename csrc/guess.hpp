@@ -8,7 +8,7 @@
 #include "row.hpp"
 #include "step.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 inline double normal_density(double z) { return 0.3989422804014327 * std::exp(-0.5 * z * z); }
 inline double normal_tail(double z) { return 0.5 * std::erfc(z * std::numbers::sqrt2 / 2); }
@@ -117,16 +117,22 @@ template <class F, class T> class Guess {
   static constexpr std::size_t kNodes = 16;
   static constexpr double kSpacing = 0.6;
 
+  // The normal density at the nodes. With z = 0.6 (m + 1/2), z²/2 = 0.045 + 0.36 m (m + 1)/2: products
+  // that the compiler can form, so that nothing has to run when the library is loaded.
   struct Nodes {
     alignas(kPackBytes) T place[kNodes], weight[kNodes];
-    Nodes() {
-      for (std::size_t i = 0; i < kNodes; ++i) {
-        const double z = kSpacing * (double(i) - 0.5 * (kNodes - 1));
-        place[i] = T(z), weight[i] = T(kSpacing * normal_density(z));
+    constexpr Nodes() : place{}, weight{} {
+      static_assert(kSpacing == 0.6);
+      constexpr double middle = kSpacing * 0.3989422804014327 * 0.95599748183309989;  // e^-0.045
+      for (int i = 0; i < int(kNodes); ++i) {
+        const int m = i - int(kNodes / 2);
+        double density = middle;
+        for (int step = 0; step < m * (m + 1) / 2; ++step) density *= 0.69767632607103103;  // e^-0.36
+        place[i] = T(kSpacing * (m + 0.5)), weight[i] = T(density);
       }
     }
   };
-  static inline const Nodes kBell{};
+  static constexpr Nodes kBell{};
 
   // Where the nodes are close enough to each other for F, or far enough from b.
   static Known find_smooth_root(double share, double ratio, double start) {
@@ -182,4 +188,4 @@ template <class F, class T> class Guess {
   Known smooth_, sharp_;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -1,14 +1,14 @@
-// The blocks of isotonic regressions, for the rows of matrices. Compiled once per SIMD level.
-#include "isotonic.hpp"
+// The blocks of isotonic regressions, for the rows of matrices.
+#include "kernels.hpp"
 
 #include <algorithm>
 
 #include "pool.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
-template <class Level, class T> int run(const Isotonic& a) {
+template <class Level, class T> void run(const Isotonic& a) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     Pool<Level> pool(a.n);
     Scratch<std::int32_t> starts(a.n);
@@ -22,14 +22,13 @@ template <class Level, class T> int run(const Isotonic& a) {
       });
     }
   });
-  return 0;
 }
 
 }  // namespace
 
-int isotonic(const Isotonic& a) {
+void isotonic(const Isotonic& a) {
   if (a.entropic) return a.wide ? run<LogRatio, double>(a) : run<LogRatio, float>(a);
   return a.wide ? run<Mean, double>(a) : run<Mean, float>(a);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -15,13 +15,4 @@ struct Isotonic {
   std::int32_t entropic, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)         \
-  namespace level {                      \
-  int isotonic(const Isotonic& a);       \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

@@ -13,7 +13,7 @@
 #include "places.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> struct InvertRow {
   const T* sources;
@@ -197,4 +197,4 @@ template <class T> class LaplaceInverse {
   double* right_;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

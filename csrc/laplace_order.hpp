@@ -9,14 +9,13 @@
 
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "logarithm.hpp"
 #include "places.hpp"
 #include "scratch.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> class LaplaceOrder {
  public:
@@ -27,7 +26,7 @@ template <class T> class LaplaceOrder {
   // out[order[i]] = i + 1 + (right_i - left_i)/2, with the source itself in both; descending, that
   // is subtracted from present + 1.
   void ranks(const std::int32_t* order, T* out, bool descending, std::size_t present) {
-    const std::vector<Carry> carry = carries([&](Block block) {
+    const Vector<Carry> carry = carries([&](Block block) {
       return sums_at_ends(block, [](std::size_t) { return 1.0; });
     });
     each_block([&](Block block, double* a, double* left, double* right) {
@@ -48,10 +47,10 @@ template <class T> class LaplaceOrder {
     team_.split(m_, [&](std::size_t begin, std::size_t end, int) {
       for (std::size_t i = begin; i < end; ++i) g[i] = upstream[order[i]];
     });
-    const std::vector<Carry> ones = carries([&](Block block) {
+    const Vector<Carry> ones = carries([&](Block block) {
       return sums_at_ends(block, [](std::size_t) { return 1.0; });
     });
-    const std::vector<Carry> weighted = carries([&](Block block) {
+    const Vector<Carry> weighted = carries([&](Block block) {
       return sums_at_ends(block, [=](std::size_t i) { return double(g[i]); });
     });
     const double scale = (descending ? -0.5 : 0.5) / tau_;
@@ -73,7 +72,7 @@ template <class T> class LaplaceOrder {
     T* slope;
   };
   void roots(const Roots& out) {
-    const std::vector<Carry> carry = carries([&](Block block) {
+    const Vector<Carry> carry = carries([&](Block block) {
       return sums_at_ends(block, [](std::size_t) { return 1.0; });
     });
     each_block([&](Block block, double* a, double* left, double* right, double* ends) {
@@ -93,7 +92,7 @@ template <class T> class LaplaceOrder {
 
   // out[order[i]] = Σ_j g_j f((t_j - x_i)/τ)/slope_j, with g in the order of the places.
   void roots_vjp(const std::int32_t* order, const T* upstream, const Roots& at, T* out) {
-    const std::vector<Carry> carry = carries(
+    const Vector<Carry> carry = carries(
         [&](Block block) { return shares_at_ends(block, upstream, at); }, 1);
     each_block([&](Block block, double* a, double* left, double* right) {
       decays_of(block, a);
@@ -141,8 +140,8 @@ template <class T> class LaplaceOrder {
 
   // From `own`, the sums of a block's own sources seen from its last and from its first source.
   // What comes from behind may also be seen from `back` sources further to the left.
-  template <class Own> std::vector<Carry> carries(Own own, std::size_t back = 0) const {
-    std::vector<Carry> sums(blocks()), carry(blocks());
+  template <class Own> Vector<Carry> carries(Own own, std::size_t back = 0) const {
+    Vector<Carry> sums(blocks()), carry(blocks());
     if (blocks() < 2) return carry;
     team_.split_evenly(blocks(), [&](std::size_t begin, std::size_t end) {
       for (; begin < end; ++begin) sums[begin] = own(block(begin));
@@ -235,7 +234,7 @@ template <class T> class LaplaceOrder {
     const double most = std::clamp(std::ceil(level), 0.0, double(m_));
     return static_cast<std::size_t>(most);
   }
-  std::size_t first_level(const std::vector<Carry>& carry, std::size_t number) const {
+  std::size_t first_level(const Vector<Carry>& carry, std::size_t number) const {
     const std::size_t begin = block(number).begin;
     const double right = 1 + decay(x(begin) - x(begin - 1)) * carry[number - 1].right;
     return levels_below(begin - 1, carry[number].left, right);
@@ -368,4 +367,4 @@ template <class T> class LaplaceOrder {
   Team team_;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

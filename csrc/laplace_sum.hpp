@@ -11,12 +11,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <memory>
 
 #include "places.hpp"
+#include "scratch.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 constexpr int kMostMoment = 3;
 constexpr double kFar = 800;  // e^-d is 0 from here on
@@ -151,7 +151,8 @@ template <class T, int K, bool kBackward> class LaplaceSweep {
   // Sources [begin, end) and targets [target, last), which are behind `begin` or before everything.
   void part(std::size_t begin, std::size_t end, std::size_t target, std::size_t last, Moments<K> moments,
             double weight) {
-    const std::unique_ptr<Block> block(new Block);
+    Vector<Block> memory(1);
+    Block* const block = memory.data();
     for (; begin == 0 && target < last && !counts(0, target); ++target) answer_none(target);
     for (std::size_t from = begin; from < end; from += kBlock) {
       const std::size_t count = std::min(kBlock, end - from), next = from + count;
@@ -249,4 +250,4 @@ template <class T> void laplace_fsum(const FsumRow<T>& row, Team team) {
   }
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -11,7 +11,7 @@
 #include "scratch.hpp"
 #include "sorted_row.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> class Largest {
  public:
@@ -60,4 +60,4 @@ template <class T> class Largest {
   Scratch<Word> words_;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -3,7 +3,7 @@
 
 #include "pack.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> struct Logarithm;
 template <> struct Logarithm<float> {
@@ -30,4 +30,4 @@ template <class T> inline Pack<T> log(Pack<T> x) {
   return power * L::kHigh + (T(2) * s * horner<T>(L::kSeries, s * s) + power * L::kLow);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -1,5 +1,5 @@
 // Sorting and selection networks whose comparators swap in part, and their vector-Jacobian products.
-// Compiled once per SIMD level.
+//
 //
 // Rows go through the network side by side, one per lane, so that every comparator is a few vector
 // operations. A comparator on wires i < j changes values, columns and gradients alike, by
@@ -14,16 +14,17 @@
 //
 // then one more pass back gives the gradients of the values. What is kept is a few numbers per
 // comparator, and Q_i - Q_j for some rows of P at a time.
-#include "network.hpp"
+#include "kernels.hpp"
 
 #include <algorithm>
 
 #include "comparators.hpp"
+#include "failure.hpp"
 #include "scratch.hpp"
 #include "sweep.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 constexpr std::size_t kColumns = 8;  // rows of P at a time
@@ -231,20 +232,20 @@ template <class F, class T> void run(const Network& a) {
   });
 }
 
-template <class T> int run(const Network& a) {
-  if (a.rows == 0 || a.n == 0 || a.k == 0) return 0;
+template <class T> void run(const Network& a) {
+  if (a.rows == 0 || a.n == 0 || a.k == 0) return;
   const NoDenormals guard;
   switch (static_cast<Comparator>(a.comparator)) {
-    case Comparator::logistic: return run<Logistic<T>, T>(a), 0;
-    case Comparator::cauchy: return run<Cauchy<T>, T>(a), 0;
-    case Comparator::reciprocal: return run<Reciprocal<T>, T>(a), 0;
-    case Comparator::optimal: return run<Optimal<T>, T>(a), 0;
+    case Comparator::logistic: return run<Logistic<T>, T>(a);
+    case Comparator::cauchy: return run<Cauchy<T>, T>(a);
+    case Comparator::reciprocal: return run<Reciprocal<T>, T>(a);
+    case Comparator::optimal: return run<Optimal<T>, T>(a);
   }
-  return 1;
+  throw unknown_choice();
 }
 
 }  // namespace
 
-int network(const Network& a) { return a.wide ? run<double>(a) : run<float>(a); }
+void network(const Network& a) { return a.wide ? run<double>(a) : run<float>(a); }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -23,13 +23,4 @@ struct Network {
   std::int32_t comparator, matrix, descending, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)     \
-  namespace level {                  \
-  int network(const Network& a);     \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

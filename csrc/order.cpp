@@ -1,11 +1,11 @@
 // Soft ranks and soft sort of the rows of a matrix, with the Laplace density: sort, sum and put back
-// in one go. Compiled once per SIMD level.
-#include "order.hpp"
+// in one go.
+#include "kernels.hpp"
 
 #include "laplace_order.hpp"
 #include "sorted_row.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 template <class T> T* row_of(const void* matrix, const SoftOrder& a, std::size_t row) {
@@ -66,7 +66,7 @@ template <class T> void write_sort_gradients(const SoftOrder& a, std::size_t i, 
 }
 
 // Calls finish(a, row, team) for every row, which it has sorted before if there are scores.
-template <class T, class Finish> int run(const SoftOrder& a, Finish finish) {
+template <class T, class Finish> void run(const SoftOrder& a, Finish finish) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     Scratch<Word> words(a.scores ? 2 * a.n : 0);
     for (std::size_t row = begin; row < end; ++row) {
@@ -77,29 +77,28 @@ template <class T, class Finish> int run(const SoftOrder& a, Finish finish) {
       finish(a, row, team);
     }
   });
-  return 0;
 }
 
 }  // namespace
 
-int soft_rank_forward(const SoftOrder& a) {
+void soft_rank_forward(const SoftOrder& a) {
   const NoDenormals guard;
   return a.wide ? run<double>(a, write_ranks<double>) : run<float>(a, write_ranks<float>);
 }
 
-int soft_rank_backward(const SoftOrder& a) {
+void soft_rank_backward(const SoftOrder& a) {
   const NoDenormals guard;
   return a.wide ? run<double>(a, write_rank_gradients<double>) : run<float>(a, write_rank_gradients<float>);
 }
 
-int soft_sort_forward(const SoftOrder& a) {
+void soft_sort_forward(const SoftOrder& a) {
   const NoDenormals guard;
   return a.wide ? run<double>(a, write_sorted<double>) : run<float>(a, write_sorted<float>);
 }
 
-int soft_sort_backward(const SoftOrder& a) {
+void soft_sort_backward(const SoftOrder& a) {
   const NoDenormals guard;
   return a.wide ? run<double>(a, write_sort_gradients<double>) : run<float>(a, write_sort_gradients<float>);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

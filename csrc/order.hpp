@@ -22,16 +22,4 @@ struct SoftOrder {
   std::int32_t descending, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)                 \
-  namespace level {                              \
-  int soft_rank_forward(const SoftOrder& a);     \
-  int soft_rank_backward(const SoftOrder& a);    \
-  int soft_sort_forward(const SoftOrder& a);     \
-  int soft_sort_backward(const SoftOrder& a);    \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

@@ -12,12 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <utility>
 
+#include "scratch.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 using Word = std::uint64_t;
 
@@ -96,15 +96,15 @@ template <class F> class RowSorter {
     const int leading = std::min(kMostDigit, key_bits_), rest = key_bits_ - leading;
     const int shift = rest + index_bits_;
     const std::size_t digits = std::size_t(1) << leading;
-    const std::unique_ptr<std::size_t[]> places(new std::size_t[digits * std::size_t(team_.size)]());
+    Vector<std::size_t> places(digits * std::size_t(team_.size));
     team_.split(n, [&](std::size_t begin, std::size_t end, int member) {
-      std::size_t* count = places.get() + digits * std::size_t(member);
+      std::size_t* count = places.data() + digits * std::size_t(member);
       for (std::size_t i = begin; i < end; ++i) ++count[word(row_[i], 0) >> shift];
     });
-    std::unique_ptr<std::size_t[]> starts(new std::size_t[digits + 1]);
-    place_buckets(places.get(), starts.get(), digits);
+    Vector<std::size_t> starts(digits + 1);
+    place_buckets(places.data(), starts.data(), digits);
     team_.split(n, [&](std::size_t begin, std::size_t end, int member) {
-      std::size_t* place = places.get() + digits * std::size_t(member);
+      std::size_t* place = places.data() + digits * std::size_t(member);
       for (std::size_t i = begin; i < end; ++i) {
         const Word next = word(row_[i], i);
         words_[place[next >> shift]++] = next;
@@ -112,7 +112,7 @@ template <class F> class RowSorter {
     });
     team_.split(n, [&](std::size_t begin, std::size_t end, int) {
       // the buckets that begin in this member's part
-      std::size_t digit = std::size_t(std::lower_bound(starts.get(), starts.get() + digits, begin) - starts.get());
+      std::size_t digit = std::size_t(std::lower_bound(starts.data(), starts.data() + digits, begin) - starts.data());
       for (; digit < digits && starts[digit] < end; ++digit) {
         sort_bucket(starts[digit], starts[digit + 1], rest, emit);
       }
@@ -223,4 +223,4 @@ template <class F> class RowSorter {
   int index_bits_ = 0, key_bits_ = 0, dropped_bits_ = 0;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

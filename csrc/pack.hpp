@@ -16,7 +16,7 @@
 
 #include "polynomials.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 #if defined(__AVX512F__)
 constexpr std::size_t kPackBytes = 64;
@@ -168,4 +168,4 @@ template <class T> inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
   return product > Number<T>::kLowest ? Pack<T>{} : std::bit_cast<Pack<T>>(scaled);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -1,5 +1,5 @@
 // Ranks and sorts as projections onto a permutahedron: sort, pool, put back, in one go, and their
-// vector-Jacobian products, which are sums over blocks. Compiled once per SIMD level.
+// vector-Jacobian products, which are sums over blocks.
 //
 // With z, the finite scores of a row from the largest down, and place m - j for the j-th of m, j = 0, ...:
 //
@@ -8,12 +8,12 @@
 //
 // over the blocks B of an isotonic regression. Everything is taken relative to the first of a block:
 // scores that are alone in theirs lose nothing, however small τ is, and no exponential overflows.
-#include "permutahedron.hpp"
+#include "kernels.hpp"
 
 #include "pool.hpp"
 #include "sorted_row.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 template <class T> T* row_of(const void* matrix, const Permutahedron& a, std::size_t row) {
@@ -47,7 +47,7 @@ template <class T> struct Row : SortedRow<T> {
         starts(a.starts + row * a.n) {}
 
   template <class Work> void each_block(Work work) const {
-    softorder::SOFTORDER_LEVEL::each_block(starts, this->finite, work);
+    softorder::each_block(starts, this->finite, work);
   }
 };
 
@@ -244,36 +244,35 @@ template <class Write> void backward(const Permutahedron& a, Write write) {
 }
 
 // Calls run<regularization, scalar>().
-template <class Euclidean, class Entropic, class Run> int choose(const Permutahedron& a, Run run) {
+template <class Euclidean, class Entropic, class Run> void choose(const Permutahedron& a, Run run) {
   const NoDenormals guard;
   if (a.entropic) {
     a.wide ? run.template operator()<Entropic, double>() : run.template operator()<Entropic, float>();
   } else {
     a.wide ? run.template operator()<Euclidean, double>() : run.template operator()<Euclidean, float>();
   }
-  return 0;
 }
 
 }  // namespace
 
-int projected_rank_forward(const Permutahedron& a) {
+void projected_rank_forward(const Permutahedron& a) {
   return choose<EuclideanRanks, EntropicRanks>(
       a, [&]<class Ranks, class T>() { forward<typename Ranks::Level, T>(a, write_ranks<Ranks, T>); });
 }
 
-int projected_rank_backward(const Permutahedron& a) {
+void projected_rank_backward(const Permutahedron& a) {
   return choose<EuclideanRanks, EntropicRanks>(
       a, [&]<class Ranks, class T>() { backward(a, write_rank_gradients<Ranks, T>); });
 }
 
-int projected_sort_forward(const Permutahedron& a) {
+void projected_sort_forward(const Permutahedron& a) {
   return choose<EuclideanSort, EntropicSort>(
       a, [&]<class Sort, class T>() { forward<typename Sort::Level, T>(a, write_sorted<Sort, T>); });
 }
 
-int projected_sort_backward(const Permutahedron& a) {
+void projected_sort_backward(const Permutahedron& a) {
   return choose<EuclideanSort, EntropicSort>(
       a, [&]<class Sort, class T>() { backward(a, write_sort_gradients<Sort, T>); });
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -21,16 +21,4 @@ struct Permutahedron {
   std::int32_t descending, entropic, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)                         \
-  namespace level {                                      \
-  int projected_rank_forward(const Permutahedron& a);    \
-  int projected_rank_backward(const Permutahedron& a);   \
-  int projected_sort_forward(const Permutahedron& a);    \
-  int projected_sort_backward(const Permutahedron& a);   \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

@@ -1,16 +1,16 @@
 // Rows of soft permutation matrices and their vector-Jacobian product, for every density: one F or one
 // f per entry. All in double: a row of P is a sum of n small differences, and an F whose last bit is
-// always off in the same sense would show in it. Compiled once per SIMD level.
-#include "permutation.hpp"
+// always off in the same sense would show in it.
+#include "kernels.hpp"
 
 #include <cmath>
 
+#include "failure.hpp"
 #include "scratch.hpp"
 #include "sweep.hpp"
 #include "team.hpp"
-#include "topk.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 constexpr std::size_t padded(std::size_t n) {
@@ -124,33 +124,33 @@ template <class F, class T> void backward(const Permutation& a) {
 }
 
 // Calls run with a value of the density's type.
-template <class Run> int with_density(std::int32_t density, Run run) {
+template <class Run> void with_density(std::int32_t density, Run run) {
   switch (static_cast<Density>(density)) {
-    case Density::laplace: return run(Laplace<double>{}), 0;
-    case Density::logistic: return run(Logistic<double>{}), 0;
-    case Density::normal: return run(Normal<double>{}), 0;
-    case Density::cauchy: return run(Cauchy<double>{}), 0;
-    case Density::uniform: return run(Uniform<double>{}), 0;
+    case Density::laplace: return run(Laplace<double>{});
+    case Density::logistic: return run(Logistic<double>{});
+    case Density::normal: return run(Normal<double>{});
+    case Density::cauchy: return run(Cauchy<double>{});
+    case Density::uniform: return run(Uniform<double>{});
   }
-  return 1;
+  throw unknown_choice();
 }
 
 }  // namespace
 
-int permutation_forward(const Permutation& a) {
+void permutation_forward(const Permutation& a) {
   const NoDenormals guard;
-  return with_density(a.density, [&](auto law) {
+  with_density(a.density, [&](auto law) {
     using F = decltype(law);
     a.wide ? forward<F, double>(a) : forward<F, float>(a);
   });
 }
 
-int permutation_backward(const Permutation& a) {
+void permutation_backward(const Permutation& a) {
   const NoDenormals guard;
-  return with_density(a.density, [&](auto law) {
+  with_density(a.density, [&](auto law) {
     using F = decltype(law);
     a.wide ? backward<F, double>(a) : backward<F, float>(a);
   });
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

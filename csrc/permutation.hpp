@@ -21,14 +21,4 @@ struct Permutation {
   std::int32_t density, flip, wide, threads;  // flip: the rows of P from the last to the first
 };
 
-#define SOFTORDER_DECLARE(level)                        \
-  namespace level {                                     \
-  int permutation_forward(const Permutation& a);        \
-  int permutation_backward(const Permutation& a);       \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

@@ -6,7 +6,7 @@
 
 #include "pack.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // Each place is an unevaluated sum of two scalars, or of one: rest may be null. Differences are
 // taken in double, where those of floats are exact and those of near doubles are, too.
@@ -57,4 +57,4 @@ inline void decays(double* distances, std::size_t count, double temperature) {
   }
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

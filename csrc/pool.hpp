@@ -14,7 +14,7 @@
 #include "scratch.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // What a block of the regression of s - w knows: its mean.
 struct Mean {
@@ -160,4 +160,4 @@ template <class Work> void each_block(const std::int32_t* starts, std::size_t m,
   }
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -7,7 +7,7 @@
 
 #include "sweep.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 constexpr std::size_t kSample = 16384;  // how many scores the moments come from, at most
 
@@ -94,4 +94,4 @@ template <class T> Census count_kinds(const T* x, std::size_t n) {
   return {double(n) - out, certain, nan > 0};
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -1,5 +1,4 @@
-// Rows of SoftSort's and NeuralSort's permutations, and their vector-Jacobian products. Compiled once
-// per SIMD level.
+// Rows of SoftSort's and NeuralSort's permutations, and their vector-Jacobian products.
 //
 // Descending, with a_j the j-th largest score, j = 1, ... (ascending: the same of -x):
 //
@@ -10,15 +9,16 @@
 // a_j, so no pass for a maximum is needed, and what falls short of L_k(a_k) by more than e^- can
 // represent does so for every row: with k of many scores, only the scores near the top count. U is 0
 // at the largest score, so that nothing cancels there.
-#include "row_softmax.hpp"
+#include "kernels.hpp"
 
 #include <cmath>
 
+#include "failure.hpp"
 #include "largest.hpp"
 #include "sweep.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 // One row of scores, on its way forward or back.
@@ -227,18 +227,18 @@ template <class T> class Row {
   Scratch<double> e_, u_, z_;
 };
 
-template <class T> int run(const RowSoftmax& a) {
-  if (a.n == 0) return 0;
+template <class T> void run(const RowSoftmax& a) {
+  if (a.n == 0) return;
+  if (a.family < 0 || a.family > std::int32_t(RowSoftmaxFamily::neuralsort)) throw unknown_choice();
   const NoDenormals guard;
   for_rows(a.rows, a.n * std::max<std::size_t>(a.k, 1), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     Row<T> rows(a);
     for (std::size_t row = begin; row < end; ++row) rows.run(row, team);
   });
-  return 0;
 }
 
 }  // namespace
 
-int row_softmax(const RowSoftmax& a) { return a.wide ? run<double>(a) : run<float>(a); }
+void row_softmax(const RowSoftmax& a) { return a.wide ? run<double>(a) : run<float>(a); }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

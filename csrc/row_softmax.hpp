@@ -22,13 +22,4 @@ struct RowSoftmax {
   std::int32_t family, descending, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)            \
-  namespace level {                         \
-  int row_softmax(const RowSoftmax& a);     \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

@@ -8,7 +8,7 @@
 
 #include "sweep.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> class Selection {
  public:
@@ -90,4 +90,4 @@ template <class T> class Selection {
   double value_ = 0, larger_ = 0, touched_ = 0;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -1,13 +1,14 @@
-// Sorts the rows of a matrix. Compiled once per SIMD level.
-#include "sort.hpp"
+// Sorts the rows of a matrix.
+#include "kernels.hpp"
 
+#include "failure.hpp"
 #include "ordering.hpp"
 #include "scratch.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
-template <class F> int run(const Sort& a) {
+template <class F> void run(const Sort& a) {
   using Bits = typename F::Bits;
   static_assert(sizeof(Word) == sizeof(std::int64_t));
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
@@ -24,19 +25,18 @@ template <class F> int run(const Sort& a) {
       });
     }
   });
-  return 0;
 }
 
 }  // namespace
 
-int sort(const Sort& a) {
+void sort(const Sort& a) {
   switch (static_cast<FloatFormat>(a.format)) {
     case FloatFormat::float16: return run<Float16>(a);
     case FloatFormat::bfloat16: return run<BFloat16>(a);
     case FloatFormat::float32: return run<Float32>(a);
     case FloatFormat::float64: return run<Float64>(a);
   }
-  return 1;
+  throw unknown_choice();
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -17,13 +17,4 @@ struct Sort {
   std::int32_t format, threads;
 };
 
-#define SOFTORDER_DECLARE(level) \
-  namespace level {              \
-  int sort(const Sort& a);       \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

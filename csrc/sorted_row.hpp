@@ -10,7 +10,7 @@
 #include "ordering.hpp"
 #include "places.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> constexpr T kInfinity = std::numeric_limits<T>::infinity();
 template <class T> constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
@@ -61,4 +61,4 @@ void sort_row(const void* scores, std::size_t n, void* values, std::int32_t* ord
   });
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

@@ -8,7 +8,7 @@
 
 #include "sweep.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // How far to move b, in units of τ, to bring the residual to 0.
 //
@@ -84,4 +84,4 @@ template <class F, class T> bool in_gap(const Sums& s, double k) {
   return s.above == k && (s.lower_pdf == 0 || s.upper_pdf == 0) && s.lower + s.upper < 0.25;
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

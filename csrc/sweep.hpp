@@ -8,7 +8,7 @@
 
 #include "densities.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 // A threshold b = centre + rest, split so that x - centre is exact for the scores that matter.
 template <class T> struct Threshold {
@@ -301,4 +301,4 @@ void write_topk(const T* x, T* p, std::size_t n, Threshold<T> b, T scale) {
   });
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

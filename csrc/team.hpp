@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "failure.hpp"
 #include "pack.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 struct Team {
   static constexpr int kMost = 64;
@@ -14,17 +15,7 @@ struct Team {
 
   // Calls work(begin, end, member) on every part of [0, n), each in its own thread.
   template <class Work> void split(std::size_t n, Work work) const {
-#ifdef _OPENMP
-    if (size > 1) {
-#pragma omp parallel for num_threads(size) schedule(static, 1)
-      for (int member = 0; member < size; ++member) {
-        const NoDenormals guard;
-        work(bound(n, member), bound(n, member + 1), member);
-      }
-      return;
-    }
-#endif
-    for (int member = 0; member < size; ++member) work(bound(n, member), bound(n, member + 1), member);
+    each([&](int member) { work(bound(n, member), bound(n, member + 1), member); });
   }
 
   // The sum of work(begin, end, member) over all parts of [0, n).
@@ -44,18 +35,25 @@ struct Team {
 
   // Calls work(begin, end) on every part of [0, rows), each in its own thread.
   template <class Work> void split_evenly(std::size_t rows, Work work) const {
-    const std::size_t parts = static_cast<std::size_t>(size);
+    const auto start = [=, this](int member) { return rows * std::size_t(member) / std::size_t(size); };
+    each([&](int member) { work(start(member), start(member + 1)); });
+  }
+
+ private:
+  // Calls work(member) for every member, each in its own thread; what one of them throws is thrown here.
+  template <class Work> void each(Work work) const {
 #ifdef _OPENMP
     if (size > 1) {
+      FirstFailure failure;
 #pragma omp parallel for num_threads(size) schedule(static, 1)
-      for (std::size_t i = 0; i < parts; ++i) {
+      for (int member = 0; member < size; ++member) {
         const NoDenormals guard;
-        work(rows * i / parts, rows * (i + 1) / parts);
+        failure.watch([&] { work(member); });
       }
-      return;
+      return failure.rethrow();
     }
 #endif
-    for (std::size_t i = 0; i < parts; ++i) work(rows * i / parts, rows * (i + 1) / parts);
+    for (int member = 0; member < size; ++member) work(member);
   }
 };
 
@@ -72,4 +70,4 @@ template <class Work> void for_rows(std::size_t rows, std::size_t n, int threads
   Team{all}.split_evenly(rows, [&](std::size_t begin, std::size_t end) { work(begin, end, Team{1}); });
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

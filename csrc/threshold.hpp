@@ -13,7 +13,7 @@
 #include "step.hpp"
 #include "team.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class F, class T> class Solver {
  public:
@@ -364,4 +364,4 @@ template <class F, class T> class Solver {
   bool classified_ = false, selected_ = false;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

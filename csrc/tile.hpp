@@ -12,7 +12,7 @@
 #include "guess.hpp"
 #include "sweep.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class F, class T> class Tile {
  public:
@@ -353,4 +353,4 @@ template <class F, class T> class Tile {
   Mask<T> valid_{}, usable_{}, done_{}, gap_{}, taken_{};
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

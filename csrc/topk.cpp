@@ -1,13 +1,12 @@
-// soft top-k over the rows of a matrix: thresholds, forward and backward. Compiled once per SIMD
-// level; dispatch.cpp exports the level that this machine can run.
-#include "topk.hpp"
+// soft top-k over the rows of a matrix: thresholds, forward and backward.
+#include "kernels.hpp"
 
-#include <memory>
-
+#include "failure.hpp"
+#include "scratch.hpp"
 #include "threshold.hpp"
 #include "tile.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 namespace {
 
 constexpr std::size_t kShortRow = 64;
@@ -91,7 +90,7 @@ void forward_tiles(const TopkForward& a, std::size_t begin, std::size_t end, Sol
 
 template <class F, class T> void forward(const TopkForward& a) {
   for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    const std::unique_ptr<T[]> scratch(new T[Solver<F, T>::scratch_size(a.n)]);
+    const Scratch<T> scratch(Solver<F, T>::scratch_size(a.n));
     Solver<F, T> solver(scratch.get(), team);
     if (a.n > 0 && a.n <= kShortRow && end - begin >= 4) {
       return forward_tiles<F, T>(a, begin, end, solver);
@@ -238,38 +237,38 @@ template <class F, class T> void backward(const TopkBackward& a) {
   });
 }
 
-template <class T> int run_forward(const TopkForward& a) {
+template <class T> void run_forward(const TopkForward& a) {
   switch (static_cast<Density>(a.density)) {
-    case Density::laplace: return forward<Laplace<T>, T>(a), 0;
-    case Density::logistic: return forward<Logistic<T>, T>(a), 0;
-    case Density::normal: return forward<Normal<T>, T>(a), 0;
-    case Density::cauchy: return forward<Cauchy<T>, T>(a), 0;
-    case Density::uniform: return forward<Uniform<T>, T>(a), 0;
+    case Density::laplace: return forward<Laplace<T>, T>(a);
+    case Density::logistic: return forward<Logistic<T>, T>(a);
+    case Density::normal: return forward<Normal<T>, T>(a);
+    case Density::cauchy: return forward<Cauchy<T>, T>(a);
+    case Density::uniform: return forward<Uniform<T>, T>(a);
   }
-  return 1;
+  throw unknown_choice();
 }
 
-template <class T> int run_backward(const TopkBackward& a) {
+template <class T> void run_backward(const TopkBackward& a) {
   switch (static_cast<Density>(a.density)) {
-    case Density::laplace: return backward<Laplace<T>, T>(a), 0;
-    case Density::logistic: return backward<Logistic<T>, T>(a), 0;
-    case Density::normal: return backward<Normal<T>, T>(a), 0;
-    case Density::cauchy: return backward<Cauchy<T>, T>(a), 0;
-    case Density::uniform: return backward<Uniform<T>, T>(a), 0;
+    case Density::laplace: return backward<Laplace<T>, T>(a);
+    case Density::logistic: return backward<Logistic<T>, T>(a);
+    case Density::normal: return backward<Normal<T>, T>(a);
+    case Density::cauchy: return backward<Cauchy<T>, T>(a);
+    case Density::uniform: return backward<Uniform<T>, T>(a);
   }
-  return 1;
+  throw unknown_choice();
 }
 
 }  // namespace
 
-int topk_forward(const TopkForward& a) {
+void topk_forward(const TopkForward& a) {
   const NoDenormals guard;
   return a.wide ? run_forward<double>(a) : run_forward<float>(a);
 }
 
-int topk_backward(const TopkBackward& a) {
+void topk_backward(const TopkBackward& a) {
   const NoDenormals guard;
   return a.wide ? run_backward<double>(a) : run_backward<float>(a);
 }
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

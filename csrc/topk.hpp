@@ -36,14 +36,4 @@ struct TopkBackward {
   std::int32_t density, wide, threads;
 };
 
-#define SOFTORDER_DECLARE(level)             \
-  namespace level {                          \
-  int topk_forward(const TopkForward& a);    \
-  int topk_backward(const TopkBackward& a);  \
-  }
-SOFTORDER_DECLARE(baseline)
-SOFTORDER_DECLARE(avx2)
-SOFTORDER_DECLARE(avx512)
-#undef SOFTORDER_DECLARE
-
 }  // namespace softorder

@@ -12,7 +12,7 @@
 #include "laplace_invert.hpp"
 #include "places.hpp"
 
-namespace softorder::SOFTORDER_LEVEL {
+namespace softorder {
 
 template <class T> class UniformWindow {
  public:
@@ -147,4 +147,4 @@ template <class T> class UniformInverse {
   UniformWindow<T> window_;
 };
 
-}  // namespace softorder::SOFTORDER_LEVEL
+}  // namespace softorder

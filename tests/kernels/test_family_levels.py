@@ -1,7 +1,5 @@
 """The kernels of the other families at every SIMD level, against plain torch."""
 
-import pytest
-
 from tests.runtime.processes import run
 
 _SCRIPT = """
@@ -37,9 +35,5 @@ for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
 """
 
 
-@pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
 def test_every_level(level):
-    known = run("from softorder.kernels import native; print(native.level())", SOFTORDER_SIMD=level)
-    if known.strip() != level:
-        pytest.skip(f"this machine has no {level}")
     run(_SCRIPT.format(level=level), SOFTORDER_SIMD=level)

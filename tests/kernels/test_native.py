@@ -1,4 +1,4 @@
-"""Which kernels run, who decides, and what happens when the library is missing."""
+"""Which kernels run, and who decides."""
 
 from collections import Counter
 
@@ -63,18 +63,3 @@ def test_the_environment_chooses(kind, expected):
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match=r"torch, native.*'cuda'"), native.use("cuda"):
         pass
-
-
-def test_asking_for_a_missing_library_raises(monkeypatch):
-    monkeypatch.setattr(native, "library_path", lambda: None)
-    with pytest.raises(RuntimeError, match="compiler"), native.use("native"):
-        pass
-
-
-def test_a_missing_library_is_said_once(monkeypatch):
-    monkeypatch.setattr(native, "library_path", lambda: None)
-    monkeypatch.setattr(native, "_enabled", None)
-    monkeypatch.delenv("SOFTORDER_KERNELS", raising=False)
-    with pytest.warns(RuntimeWarning, match="compiler"):
-        assert not native.enabled()
-    assert not native.enabled()  # a second warning would be an error

@@ -9,7 +9,6 @@ has a vector-Jacobian product: methods/fused.py builds on it.
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
 import torch
@@ -19,9 +18,6 @@ from softorder import _check
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import fsum, native, ordering
 from softorder.kernels.numbered import number_of
-
-_ORDER = struct.Struct("@9P3N3i0P")  # struct SoftOrder of csrc/order.hpp, field by field
-_PERMUTATION = struct.Struct("@6P4N4i0P")  # struct Permutation of csrc/permutation.hpp
 
 
 def serves(scores: Tensor, density: Density) -> bool:
@@ -150,22 +146,20 @@ def _call_permutation(
     temperature, stride = native.dense(temperature, rows)
     native.call(
         name,
-        _PERMUTATION.pack(
-            scores.data_ptr(),
-            found.centre.data_ptr(),
-            found.rest.data_ptr(),
-            temperature.data_ptr(),
-            out.data_ptr(),
-            native.pointer(upstream),
-            rows.numel(),
-            found.centre.shape[-1] - 1,
-            n,
-            stride,
-            number_of(density),
-            flip,
-            scores.dtype is torch.float64,
-            native.threads(),
-        ),
+        scores.data_ptr(),
+        found.centre.data_ptr(),
+        found.rest.data_ptr(),
+        temperature.data_ptr(),
+        out.data_ptr(),
+        native.pointer(upstream),
+        rows.numel(),
+        found.centre.shape[-1] - 1,
+        n,
+        stride,
+        number_of(density),
+        flip,
+        scores.dtype is torch.float64,
+        native.threads(),
     )
 
 
@@ -184,17 +178,15 @@ def _call(
     pointers += [0] * (5 - len(pointers))
     native.call(
         name,
-        _ORDER.pack(
-            native.pointer(scores),
-            native.pointer(upstream),
-            temperature.data_ptr(),
-            out.data_ptr(),
-            *pointers,
-            rows.numel(),
-            n,
-            stride,
-            descending,
-            out.dtype is torch.float64,
-            native.threads(),
-        ),
+        native.pointer(scores),
+        native.pointer(upstream),
+        temperature.data_ptr(),
+        out.data_ptr(),
+        *pointers,
+        rows.numel(),
+        n,
+        stride,
+        descending,
+        out.dtype is torch.float64,
+        native.threads(),
     )

@@ -19,7 +19,6 @@ library on CPUs, and by the same algorithm in plain Python elsewhere.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from itertools import accumulate
 
@@ -28,8 +27,6 @@ from torch import Tensor
 
 from softorder.kernels import native
 from softorder.kernels._operators import define, define_vmap
-
-_ISOTONIC = struct.Struct("@3P2N3i0P")  # struct Isotonic of csrc/isotonic.hpp, field by field
 
 
 def blocks(s: Tensor, w: Tensor, regularization: str) -> Tensor:
@@ -109,16 +106,14 @@ def _compiled(s: Tensor, w: Tensor, entropic: bool) -> Tensor:
     first, n = torch.empty_like(s, dtype=torch.int64), s.shape[-1]
     native.call(
         "isotonic",
-        _ISOTONIC.pack(
-            s.data_ptr(),
-            w.data_ptr(),
-            first.data_ptr(),
-            s.numel() // max(n, 1),
-            n,
-            entropic,
-            s.dtype is torch.float64,
-            native.threads(),
-        ),
+        s.data_ptr(),
+        w.data_ptr(),
+        first.data_ptr(),
+        s.numel() // max(n, 1),
+        n,
+        entropic,
+        s.dtype is torch.float64,
+        native.threads(),
     )
     return first
 

@@ -8,15 +8,12 @@ a vector-Jacobian product, which is one sum over each block.
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from softorder.kernels import native
-
-_PERMUTAHEDRON = struct.Struct("@8P3N4i0P")  # struct Permutahedron of csrc/permutahedron.hpp
 
 
 class Projected(NamedTuple):
@@ -86,21 +83,19 @@ def _call(
     temperature, stride = native.dense(temperature, rows)
     native.call(
         name,
-        _PERMUTAHEDRON.pack(
-            native.pointer(scores),
-            native.pointer(upstream),
-            temperature.data_ptr(),
-            found.result.data_ptr(),
-            found.values.data_ptr(),
-            found.order.data_ptr(),
-            found.starts.data_ptr(),
-            found.ranks.data_ptr(),
-            rows.numel(),
-            n,
-            stride,
-            descending,
-            entropic,
-            found.values.dtype is torch.float64,
-            native.threads(),
-        ),
+        native.pointer(scores),
+        native.pointer(upstream),
+        temperature.data_ptr(),
+        found.result.data_ptr(),
+        found.values.data_ptr(),
+        found.order.data_ptr(),
+        found.starts.data_ptr(),
+        found.ranks.data_ptr(),
+        rows.numel(),
+        n,
+        stride,
+        descending,
+        entropic,
+        found.values.dtype is torch.float64,
+        native.threads(),
     )

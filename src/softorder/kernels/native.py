@@ -1,13 +1,16 @@
-"""The compiled library: where it is, when it is used, how it is called.
+"""The compiled kernels: which library this CPU can run, when it is used, how it is called.
 
-`SOFTORDER_KERNELS=torch|native` forces one kind of kernel; asking for native when the library is
-missing raises. By default a missing library only means the slower path, said once.
+There is one library per SIMD level, and only the widest one that this CPU can run is opened;
+`SOFTORDER_SIMD=baseline|avx2|avx512` asks for a narrower one. `SOFTORDER_KERNELS=torch|native`
+forces one kind of kernel; asking for native where it cannot be had raises. By default that only
+means the slower path, said once, with the reason.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import threading
 import warnings
 from collections import Counter
@@ -21,20 +24,42 @@ import torch
 from torch import Tensor
 
 KINDS = ("torch", "native")
+LEVELS = ("baseline", "avx2", "avx512")  #: from the narrowest to the widest
 INT32 = 2**31 - 1  #: the longest row of a kernel whose indices are int32
+
+#: The kernels, and the fields of their structs of arguments (csrc/*.hpp): P for pointers, N for
+#: sizes, i for int32. Loading compares their sizes with those of the library.
+KERNELS = {
+    "topk_forward": "7P4N3i",
+    "topk_backward": "9P3N3i",
+    "sort": "3P2N2i",
+    "fsum": "9P6N5i",
+    "fsum_invert": "6P6N3i",
+    "soft_rank_forward": "9P3N3i",
+    "soft_rank_backward": "9P3N3i",
+    "soft_sort_forward": "9P3N3i",
+    "soft_sort_backward": "9P3N3i",
+    "permutation_forward": "6P4N4i",
+    "permutation_backward": "6P4N4i",
+    "isotonic": "3P2N3i",
+    "projected_rank_forward": "8P3N4i",
+    "projected_rank_backward": "8P3N4i",
+    "projected_sort_forward": "8P3N4i",
+    "projected_sort_backward": "8P3N4i",
+    "network": "8P5N5i",
+    "row_softmax": "7P4N4i",
+}
+INTERFACE = 2  #: kInterface of csrc/kernels.hpp: what the fields mean
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()
 
 
-def library_path() -> Path | None:
-    """The compiled library of this installation, if it has one."""
-    from softorder import kernels
+class UnusableError(RuntimeError):
+    """Why the compiled kernels cannot be used."""
 
-    for folder in kernels.__path__:
-        for library in sorted(Path(folder, "_lib").glob("libsoftorder.*")):
-            return library
-    return None
+
+# ---- when it is used -------------------------------------------------------------------------
 
 
 @contextmanager
@@ -64,11 +89,6 @@ def serves(scores: Tensor, most: int | None = None) -> bool:
     return scores.device.type == "cpu" and (most is None or scores.shape[-1] <= most) and enabled()
 
 
-def level() -> str:
-    """The SIMD level that the library chose for this machine."""
-    return library().level().decode()
-
-
 _switch = threading.Lock()
 _enabled: bool | None = None  # None: not yet decided
 _forked = False
@@ -79,22 +99,22 @@ def _decide(kind: str) -> bool:
         raise ValueError(f"the kind of kernels must be one of {', '.join(KINDS)}, but got {kind!r}")
     if kind == "torch":
         return False
-    if library_path() is not None:
+    try:
         library()
-        return True
-    if kind == "native":
-        raise RuntimeError(
-            "native kernels were asked for, but this installation of softorder has none: install "
-            "it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch"
+    except UnusableError as reason:
+        if kind == "native":
+            raise UnusableError(
+                f"native kernels were asked for, but {reason}. "
+                "Or set SOFTORDER_KERNELS=torch to use plain torch"
+            ) from None
+        warnings.warn(
+            f"softorder uses plain torch, which is slower: {reason}. "
+            "Or set SOFTORDER_KERNELS=torch to agree.",
+            RuntimeWarning,
+            stacklevel=2,
         )
-    warnings.warn(
-        "softorder was installed without its compiled kernels and uses plain torch, which is "
-        "slower. Reinstall it with a C++20 compiler at hand, or set SOFTORDER_KERNELS=torch "
-        "to agree.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-    return False
+        return False
+    return True
 
 
 def _remember_fork() -> None:
@@ -107,49 +127,157 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_remember_fork)
 
 
+# ---- which library ---------------------------------------------------------------------------
+
+
+def library_path(name: str) -> Path | None:
+    """A compiled library of this installation, if it has one: "cpu", or a SIMD level."""
+    from softorder import kernels
+
+    for folder in kernels.__path__:
+        for path in sorted(Path(folder, "_lib").glob(f"libsoftorder_{name}.*")):
+            return path
+    return None
+
+
+def machine_level() -> str:
+    """The widest SIMD level that this CPU can run."""
+    asked = _open("cpu").softorder_cpu_level
+    asked.argtypes, asked.restype = [], ctypes.c_char_p
+    return asked().decode()
+
+
+def level() -> str:
+    """The SIMD level of the library that is in use."""
+    return library().level
+
+
+def _choose_level() -> str:
+    widest = LEVELS.index(machine_level())
+    built = [name for name in LEVELS[: widest + 1] if library_path(name)]
+    wanted = os.environ.get("SOFTORDER_SIMD", "")
+    if not wanted:
+        return built[-1] if built else LEVELS[0]
+    if wanted not in LEVELS:
+        raise ValueError(f"SOFTORDER_SIMD must be one of {', '.join(LEVELS)}, but got {wanted!r}")
+    if wanted not in built:
+        raise ValueError(
+            f"SOFTORDER_SIMD={wanted} is more than this machine has: "
+            f"its CPU runs {LEVELS[widest]} at the most, and the kernels were built for "
+            f"{', '.join(built) or 'none of these'}"
+        )
+    return wanted
+
+
+def _open(name: str) -> ctypes.CDLL:
+    path = library_path(name)
+    if path is None:
+        raise UnusableError(
+            "this installation of softorder has no compiled kernels. Reinstall it with a C++20 "
+            "compiler at hand"
+        )
+    try:
+        return _load(path)
+    except OSError as error:
+        raise UnusableError(f"the compiled kernels cannot be opened ({error})") from None
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    # Calls release the interpreter lock. Threads are those of the OpenMP runtime that torch has
+    # made global; a torch without one leaves its functions undefined, and the system's serves.
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        if "GOMP_" not in str(error):
+            raise
+    ctypes.CDLL("libgomp.so.1", mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(path))
+
+
 # ---- calls -----------------------------------------------------------------------------------
 #
-# Arguments travel as a C struct in a string of bytes, packed field by field: pointers, sizes,
-# integers. That is several times cheaper to make than a ctypes.Structure.
+# Arguments travel as a C struct in a string of bytes, packed field by field. That is several times
+# cheaper to make than a ctypes.Structure.
+
+_Call = Callable[[bytes], int]
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
+_UNKNOWN_CHOICE = -1  # of csrc/failure.hpp; above 0: how many bytes of memory could not be had
 
 
-class _Library:
-    def __init__(self, path: Path) -> None:
-        loaded = ctypes.CDLL(str(path))  # calls release the interpreter lock
-        self.topk_forward = _function(loaded.softorder_topk_forward)
-        self.topk_backward = _function(loaded.softorder_topk_backward)
-        self.level: Callable[[], bytes] = loaded.softorder_level
-        loaded.softorder_level.restype = ctypes.c_char_p
-        self.loaded = loaded
-        self.functions: dict[str, Callable[[bytes], int]] = {}
-
-    def call(self, name: str, arguments: bytes) -> None:
-        """Calls softorder_<name> with a packed struct of arguments."""
-        function = self.functions.get(name)
-        if function is None:
-            function = self.functions[name] = _function(getattr(self.loaded, f"softorder_{name}"))
-        calls[name] += 1
-        failed = function(arguments)
-        assert not failed
+class _Entry(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("call", _CALL), ("argument_bytes", ctypes.c_size_t))
 
 
-def _function(symbol: Any) -> Callable[[bytes], int]:
-    symbol.argtypes, symbol.restype = [ctypes.c_char_p], ctypes.c_int
-    function: Callable[[bytes], int] = symbol
-    return function
+class _Description(ctypes.Structure):
+    _fields_ = (
+        ("interface", ctypes.c_int32),
+        ("pack_bytes", ctypes.c_int32),
+        ("level", ctypes.c_char_p),
+        ("count", ctypes.c_size_t),
+        ("kernels", ctypes.POINTER(_Entry)),
+    )
+
+
+class Library:
+    """An opened library whose interface is the one that this file describes."""
+
+    def __init__(self, name: str) -> None:
+        self.opened = _open(name)
+        told = self._describe()
+        self.level: str = told.level.decode()
+        self.pack_bytes: int = told.pack_bytes
+        self.kernels: dict[str, tuple[_Call, Callable[..., bytes]]] = {}
+        if told.interface != INTERFACE or self.level != name:
+            raise _stale(f"interface {told.interface} of level {self.level!r}")
+        for entry in told.kernels[: told.count]:
+            self._add(entry.name.decode(), entry.call, entry.argument_bytes)
+        if missing := KERNELS.keys() - self.kernels.keys():
+            raise _stale(f"no kernel {', '.join(sorted(missing))}")
+
+    def _describe(self) -> Any:
+        describe = getattr(self.opened, "softorder_library", None)
+        if describe is None:
+            raise _stale("no function softorder_library")
+        describe.argtypes, describe.restype = [], ctypes.POINTER(_Description)
+        return describe().contents
+
+    def _add(self, name: str, function: _Call, size: int) -> None:
+        if name not in KERNELS:
+            raise _stale(f"a kernel {name!r}")
+        layout = struct.Struct(f"@{KERNELS[name]}0P")  # ends aligned, as the C struct does
+        if layout.size != size:
+            raise _stale(f"{size} bytes of arguments for {name} instead of {layout.size}")
+        self.kernels[name] = function, layout.pack
+
+
+def _stale(found: str) -> UnusableError:
+    return UnusableError(
+        f"the compiled kernels belong to another version of softorder (found {found}). "
+        "Rebuild them: reinstall softorder"
+    )
 
 
 @lru_cache(maxsize=1)
-def library() -> _Library:
-    """The library, loaded once."""
-    path = library_path()
-    assert path is not None
-    return _Library(path)
+def library() -> Library:
+    """The library of this CPU, opened once."""
+    return Library(_choose_level())
 
 
-def call(name: str, arguments: bytes) -> None:
-    """Runs one compiled kernel, and counts it."""
-    library().call(name, arguments)
+def call(name: str, *arguments: int) -> None:
+    """Runs one compiled kernel with the fields of its struct of arguments, and counts it."""
+    function, pack = library().kernels[name]
+    calls[name] += 1
+    outcome = function(pack(*arguments))
+    if outcome:
+        raise _failure(name, outcome)
+
+
+def _failure(name: str, outcome: int) -> Exception:
+    if outcome > 0:
+        return MemoryError(f"softorder: the kernel {name} could not have {outcome} bytes of memory")
+    if outcome == _UNKNOWN_CHOICE:
+        return ValueError(f"softorder: the kernel {name} does not know the choice it was given")
+    return RuntimeError(f"softorder: the kernel {name} failed unexpectedly (code {outcome})")
 
 
 def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-
 import torch
 from torch import Tensor
 
 from softorder.kernels import native
-
-# The structs of csrc/sort.hpp and csrc/fsum.hpp, field by field: pointers, sizes, integers.
-_SORT = struct.Struct("@3P2N2i0P")
-_INVERT = struct.Struct("@6P6N3i0P")
-_FSUM = struct.Struct("@9P6N5i0P")
 
 _FORMATS = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
 
@@ -25,15 +18,13 @@ def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
     n = scores.shape[-1]
     native.call(
         "sort",
-        _SORT.pack(
-            scores.data_ptr(),
-            values.data_ptr(),
-            order.data_ptr(),
-            scores.numel() // max(n, 1),
-            n,
-            _FORMATS[scores.dtype],
-            native.threads(),
-        ),
+        scores.data_ptr(),
+        values.data_ptr(),
+        order.data_ptr(),
+        scores.numel() // max(n, 1),
+        n,
+        _FORMATS[scores.dtype],
+        native.threads(),
     )
     return values, order
 
@@ -63,24 +54,22 @@ def fsum(
     out = torch.empty(targets.shape, dtype=sources.dtype)
     native.call(
         "fsum",
-        _FSUM.pack(
-            *map(native.pointer, matrices),
-            temperature.data_ptr(),
-            native.pointer(sources_taken),
-            native.pointer(targets_taken),
-            out.data_ptr(),
-            rows.numel(),
-            sources.shape[-1],
-            targets.shape[-1],
-            temperature_stride,
-            source_stride,
-            target_stride,
-            density,
-            derivative,
-            moment,
-            sources.dtype is torch.float64,
-            native.threads(),
-        ),
+        *map(native.pointer, matrices),
+        temperature.data_ptr(),
+        native.pointer(sources_taken),
+        native.pointer(targets_taken),
+        out.data_ptr(),
+        rows.numel(),
+        sources.shape[-1],
+        targets.shape[-1],
+        temperature_stride,
+        source_stride,
+        target_stride,
+        density,
+        derivative,
+        moment,
+        sources.dtype is torch.float64,
+        native.threads(),
     )
     return out
 
@@ -100,23 +89,21 @@ def invert(
     centre, rest = (torch.empty(*rows, n, dtype=sources.dtype) for _ in range(2))
     native.call(
         "fsum_invert",
-        _INVERT.pack(
-            sources.data_ptr(),
-            levels.data_ptr(),
-            temperature.data_ptr(),
-            native.pointer(taken),
-            centre.data_ptr(),
-            rest.data_ptr(),
-            rows.numel(),
-            sources.shape[-1],
-            n,
-            0 if shared else n,
-            temperature_stride,
-            count_stride,
-            density,
-            sources.dtype is torch.float64,
-            native.threads(),
-        ),
+        sources.data_ptr(),
+        levels.data_ptr(),
+        temperature.data_ptr(),
+        native.pointer(taken),
+        centre.data_ptr(),
+        rest.data_ptr(),
+        rows.numel(),
+        sources.shape[-1],
+        n,
+        0 if shared else n,
+        temperature_stride,
+        count_stride,
+        density,
+        sources.dtype is torch.float64,
+        native.threads(),
     )
     return centre, rest
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import struct
-
 import torch
 from torch import Tensor
 
 from softorder.kernels import native
 
 DENSITIES = 5  # that the library knows: the first ones of softorder.densities.BUILT_IN
-
-# TopkForward and TopkBackward of csrc/topk.hpp
-_FORWARD = struct.Struct("@7P4N3i0P")
-_BACKWARD = struct.Struct("@9P3N3i0P")
 
 
 def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
@@ -33,31 +27,28 @@ def threshold(
 
 def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, sweeps: int) -> Tensor:
     """Thresholds of the last axis of float32 or float64 scores; fills p and sweeps if given."""
-    native.calls["topk_forward"] += 1
     *shape, n = x.shape
     b = x.new_empty(2, *shape)
     rows, centre = b.numel() // 2, b.data_ptr()
     k, k_stride = native.dense(k, shape)
     temperature, temperature_stride = native.dense(temperature, shape)
-    failed = native.library().topk_forward(
-        _FORWARD.pack(
-            x.data_ptr(),
-            k.data_ptr(),
-            temperature.data_ptr(),
-            p,
-            centre,
-            centre + rows * x.element_size(),
-            sweeps,
-            rows,
-            n,
-            k_stride,
-            temperature_stride,
-            density,
-            x.dtype is torch.float64,
-            native.threads(),
-        )
+    native.call(
+        "topk_forward",
+        x.data_ptr(),
+        k.data_ptr(),
+        temperature.data_ptr(),
+        p,
+        centre,
+        centre + rows * x.element_size(),
+        sweeps,
+        rows,
+        n,
+        k_stride,
+        temperature_stride,
+        density,
+        x.dtype is torch.float64,
+        native.threads(),
     )
-    assert not failed
     return b
 
 
@@ -74,7 +65,6 @@ def backward(
 
     With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
     """
-    native.calls["topk_backward"] += 1
     *shape, n = scores.shape
     x, v = scores.contiguous(), upstream.contiguous()
     where = None if index is None else index.contiguous()
@@ -82,24 +72,22 @@ def backward(
     by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
     rows, centre, by_k = b.numel() // 2, b.data_ptr(), by_row.data_ptr()
     temperature, stride = native.dense(temperature, shape)
-    failed = native.library().topk_backward(
-        _BACKWARD.pack(
-            x.data_ptr(),
-            v.data_ptr(),
-            native.pointer(where),
-            temperature.data_ptr(),
-            centre,
-            centre + rows * x.element_size(),
-            by_scores.data_ptr(),
-            by_k,
-            by_k + rows * by_row.element_size() if by_temperature else 0,
-            rows,
-            n,
-            stride,
-            density,
-            x.dtype is torch.float64,
-            native.threads(),
-        )
+    native.call(
+        "topk_backward",
+        x.data_ptr(),
+        v.data_ptr(),
+        native.pointer(where),
+        temperature.data_ptr(),
+        centre,
+        centre + rows * x.element_size(),
+        by_scores.data_ptr(),
+        by_k,
+        by_k + rows * by_row.element_size() if by_temperature else 0,
+        rows,
+        n,
+        stride,
+        density,
+        x.dtype is torch.float64,
+        native.threads(),
     )
-    assert not failed
     return by_scores, by_row

@@ -8,7 +8,6 @@ with a vector-Jacobian product.
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,8 +17,6 @@ from torch import Tensor
 
 from softorder.kernels import native
 from softorder.networks import Network
-
-_NETWORK = struct.Struct("@8P5N5i0P")  # struct Network of csrc/network.hpp, field by field
 
 COMPARATORS = ("logistic", "cauchy", "reciprocal", "optimal")  # in the order of enum Comparator
 
@@ -78,26 +75,24 @@ def _call(
     low, high, outputs = _wires(network)
     native.call(
         "network",
-        _NETWORK.pack(
-            scores.data_ptr(),
-            temperature.data_ptr(),
-            native.pointer(count),
-            low.ctypes.data,
-            high.ctypes.data,
-            outputs.ctypes.data,
-            native.pointer(upstream),
-            out.data_ptr(),
-            rows.numel(),
-            network.n,
-            network.k,
-            network.size,
-            stride,
-            COMPARATORS.index(comparator),
-            matrix,
-            descending,
-            scores.dtype is torch.float64,
-            native.threads(),
-        ),
+        scores.data_ptr(),
+        temperature.data_ptr(),
+        native.pointer(count),
+        low.ctypes.data,
+        high.ctypes.data,
+        outputs.ctypes.data,
+        native.pointer(upstream),
+        out.data_ptr(),
+        rows.numel(),
+        network.n,
+        network.k,
+        network.size,
+        stride,
+        COMPARATORS.index(comparator),
+        matrix,
+        descending,
+        scores.dtype is torch.float64,
+        native.threads(),
     )
 
 

@@ -8,15 +8,12 @@ product.
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from softorder.kernels import native
-
-_ROW_SOFTMAX = struct.Struct("@7P4N4i0P")  # struct RowSoftmax of csrc/row_softmax.hpp
 
 FAMILIES = ("softsort", "neuralsort")  # in the order of enum RowSoftmaxFamily
 
@@ -70,20 +67,18 @@ def _call(
     temperature, stride = native.dense(temperature, batch)
     native.call(
         "row_softmax",
-        _ROW_SOFTMAX.pack(
-            found.scores.data_ptr(),
-            temperature.data_ptr(),
-            found.p.data_ptr(),
-            found.order.data_ptr(),
-            found.taken.data_ptr(),
-            native.pointer(upstream),
-            native.pointer(gradient),
-            batch.numel(),
-            *found.p.shape[-2:],
-            stride,
-            FAMILIES.index(family),
-            descending,
-            found.scores.dtype is torch.float64,
-            native.threads(),
-        ),
+        found.scores.data_ptr(),
+        temperature.data_ptr(),
+        found.p.data_ptr(),
+        found.order.data_ptr(),
+        found.taken.data_ptr(),
+        native.pointer(upstream),
+        native.pointer(gradient),
+        batch.numel(),
+        *found.p.shape[-2:],
+        stride,
+        FAMILIES.index(family),
+        descending,
+        found.scores.dtype is torch.float64,
+        native.threads(),
     )
