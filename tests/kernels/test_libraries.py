@@ -23,9 +23,10 @@ def fresh(monkeypatch):
     monkeypatch.setattr(native, "_enabled", None)
     for variable in ("SOFTORDER_KERNELS", "SOFTORDER_SIMD"):
         monkeypatch.delenv(variable, raising=False)
-    native.library.cache_clear()
+    monkeypatch.setattr(native, "_library", None)
+    native._library_of.cache_clear()
     yield monkeypatch
-    native.library.cache_clear()
+    native._library_of.cache_clear()
 
 
 # ---- what is in the files ------------------------------------------------------------------------
@@ -62,18 +63,19 @@ def test_the_level_that_was_asked_for_is_the_only_one_in_the_process(level):
 
 
 def test_a_level_has_its_width(level):
-    assert native.Library(level).pack_bytes == _WIDTHS[level]
+    with native.use_level(level):
+        assert native.level() == level
+        assert native.library().pack_bytes == _WIDTHS[level]
 
 
 def test_the_widest_level_is_opened_by_itself(fresh):
-    runnable = native.LEVELS[: native.LEVELS.index(native.machine_level()) + 1]
-    assert native.level() == [name for name in runnable if native.library_path(name)][-1]
+    assert native.level() == native.usable_levels()[-1]
 
 
 def test_more_than_the_machine_has_is_refused(fresh):
     fresh.setattr(native, "machine_level", lambda: "baseline")
     fresh.setenv("SOFTORDER_SIMD", "avx512")
-    with pytest.raises(ValueError, match=r"SOFTORDER_SIMD=avx512.*CPU runs baseline at the most"):
+    with pytest.raises(ValueError, match=r"SOFTORDER_SIMD=avx512 .*CPU runs baseline at the most"):
         native.enabled()
 
 

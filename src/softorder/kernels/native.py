@@ -152,19 +152,33 @@ def level() -> str:
     return library().level
 
 
+@contextmanager
+def use_level(name: str) -> Iterator[None]:
+    """Uses the library of one SIMD level within a with-statement, in every thread."""
+    global _library
+    before, _library = _library, _library_of(name)
+    try:
+        yield
+    finally:
+        _library = before
+
+
+def usable_levels() -> list[str]:
+    """The levels that this CPU can run and this installation has, from the narrowest up."""
+    runnable = LEVELS[: LEVELS.index(machine_level()) + 1]
+    return [name for name in runnable if library_path(name)]
+
+
 def _choose_level() -> str:
-    widest = LEVELS.index(machine_level())
-    built = [name for name in LEVELS[: widest + 1] if library_path(name)]
-    wanted = os.environ.get("SOFTORDER_SIMD", "")
+    wanted, usable = os.environ.get("SOFTORDER_SIMD", ""), usable_levels()
     if not wanted:
-        return built[-1] if built else LEVELS[0]
+        return usable[-1] if usable else LEVELS[0]
     if wanted not in LEVELS:
         raise ValueError(f"SOFTORDER_SIMD must be one of {', '.join(LEVELS)}, but got {wanted!r}")
-    if wanted not in built:
+    if wanted not in usable:
         raise ValueError(
-            f"SOFTORDER_SIMD={wanted} is more than this machine has: "
-            f"its CPU runs {LEVELS[widest]} at the most, and the kernels were built for "
-            f"{', '.join(built) or 'none of these'}"
+            f"SOFTORDER_SIMD={wanted} is not to be had: this CPU runs {machine_level()} at the most,"
+            f" and of that this installation has {', '.join(usable) or 'nothing'}"
         )
     return wanted
 
@@ -257,10 +271,16 @@ def _stale(found: str) -> UnusableError:
     )
 
 
-@lru_cache(maxsize=1)
+_library: Library | None = None  # None: not yet opened
+_library_of = lru_cache(Library)
+
+
 def library() -> Library:
-    """The library of this CPU, opened once."""
-    return Library(_choose_level())
+    """The library in use: that of this CPU, opened at the first call."""
+    global _library
+    if _library is None:
+        _library = _library_of(_choose_level())
+    return _library
 
 
 def call(name: str, *arguments: int) -> None:
