@@ -177,8 +177,8 @@ def _choose_level() -> str:
         raise ValueError(f"SOFTORDER_SIMD must be one of {', '.join(LEVELS)}, but got {wanted!r}")
     if wanted not in usable:
         raise ValueError(
-            f"SOFTORDER_SIMD={wanted} is not to be had: this CPU runs {machine_level()} at the most,"
-            f" and of that this installation has {', '.join(usable) or 'nothing'}"
+            f"SOFTORDER_SIMD={wanted} is not to be had: this CPU runs {machine_level()} at the "
+            f"most, and of that this installation has {', '.join(usable) or 'nothing'}"
         )
     return wanted
 
