@@ -1,9 +1,10 @@
-"""Hypothesis settings, warnings that are not ours, the choice of kernel, and a budget of time."""
+"""Hypothesis, warnings that are not ours, the choice of kernel, and a budget of time."""
 
 import time
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from softorder.kernels import native
 
@@ -16,6 +17,11 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("softorder")
+
+# Hypothesis also tries constants from the sources that are imported, unless their path looks like
+# that of tests: then examples depend on where the checkout is and on what else runs.
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = providers.Constants
 
 
 def pytest_addoption(parser):

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from tests.mutation.mutants import MUTANTS
-from tests.mutation.workspace import Workspace
+from tests.mutation.workspace import Workspace, unbroken_passes
 
 _FAILURE = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
@@ -54,6 +54,8 @@ def _tried(workspace, mutant, options):
     start = time.monotonic()
     with workspace.broken(mutant):
         failure = first_failure(workspace, selections, pytest)
+    if failure and not unbroken_passes(failure):
+        raise SystemExit(f"{failure} fails without any defect")
     verdict = f"caught by {failure}" if failure else "NOT CAUGHT"
     print(f"{mutant.file}: {mutant.breaks}\n    {verdict} ({time.monotonic() - start:.0f} s)")
     sys.stdout.flush()

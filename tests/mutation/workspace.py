@@ -55,9 +55,7 @@ class Workspace:
 
     def run_tests(self, *arguments):
         """What pytest prints, and whether everything passed."""
-        command = [self._python, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
-        run = subprocess.run(command, cwd=self.folder, text=True, **_BOTH)
-        return run.stdout, run.returncode == 0
+        return _pytest(self._python, self.folder, *arguments)
 
     def _own_packages(self):
         (folder,) = self.folder.glob(".venv/lib/python*/site-packages")
@@ -71,6 +69,17 @@ class Workspace:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
         shutil.copymode(source, target)
+
+
+def unbroken_passes(test):
+    """Whether a test passes in the checkout itself."""
+    return _pytest(sys.executable, CHECKOUT, test)[1]
+
+
+def _pytest(python, folder, *arguments):
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", "-q", *arguments]
+    run = subprocess.run(command, cwd=folder, text=True, **_BOTH)
+    return run.stdout, run.returncode == 0
 
 
 def _same(one, other):
