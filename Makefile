@@ -1,6 +1,8 @@
 # Needs Python, make and (for the fast kernels) a C++20 compiler. Everything else goes into $(VENV).
 #
 #   make test PYTEST_ARGS="-k topk -x"      extra arguments for pytest
+#   make test-all TEST_MINUTES=45           skip the tests that would start later than that
+#   make test-mutants ARGS="--only csrc"    extra arguments for python -m tests.mutation
 #   make bench ARGS="--help"                extra arguments for demo, bench and reproduce
 #   make install PYTHON=python3.12          another interpreter (for a new $(VENV))
 
@@ -9,6 +11,7 @@ VENV    ?= .venv
 WORKERS ?= 2
 ARGS    ?=
 PYTEST_ARGS ?=
+TEST_MINUTES ?=
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
@@ -28,10 +31,10 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-slow test-all test-mutants lint format bench reproduce docs clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv and install softorder into it, editable, with all tools
 
@@ -48,13 +51,20 @@ demo: $(STAMP) ## train a small network through a soft top-k, print tables, writ
 	$(BIN)/softorder demo $(ARGS)
 
 # Two test processes share the cores: idle OpenMP threads must sleep, not spin.
-test test-all: export OMP_WAIT_POLICY ?= passive
+test test-slow test-all test-mutants: export OMP_WAIT_POLICY ?= passive
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) $(if $(TEST_MINUTES),--minutes $(TEST_MINUTES))
 
-test: $(STAMP) ## run the tests, without those marked slow (a few minutes)
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+test: $(STAMP) ## run the tests, without those marked slow (six minutes on two cores)
+	$(PYTEST) $(PYTEST_ARGS)
 
-test-all: $(STAMP) ## run all the tests, the slow ones too
-	$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_ARGS)
+test-slow: $(STAMP) ## run the tests marked slow, and no others
+	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-all: $(STAMP) ## run all the tests
+	$(PYTEST) -m "" $(PYTEST_ARGS)
+
+test-mutants: $(STAMP) ## seed defects in a copy and show which test notices each (hours)
+	$(BIN)/python -m tests.mutation -n $(WORKERS) $(ARGS)
 
 lint: $(STAMP) ## check style, formatting, types and the import layers
 	$(BIN)/ruff check .

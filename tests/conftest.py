@@ -1,7 +1,10 @@
-"""Hypothesis settings, warnings that are not ours, and the choice of kernel."""
+"""Hypothesis, warnings that are not ours, the choice of kernel, and a budget of time."""
+
+import time
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from softorder.kernels import native
 
@@ -15,10 +18,39 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("softorder")
 
+# Hypothesis also tries constants from the sources that are imported, unless their path looks like
+# that of tests: then examples depend on where the checkout is and on what else runs.
+if hasattr(providers, "_get_local_constants"):
+    providers._get_local_constants = providers.Constants
+
+
+def pytest_addoption(parser):
+    parser.addoption("--minutes", type=float, help="skip tests that would start later than this")
+
 
 def pytest_configure(config):
     # torch itself uses these when forward mode or inductor is first used.
     config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script.* is deprecated")
+    minutes = config.getoption("minutes")
+    if minutes is not None:
+        sent = getattr(config, "workerinput", {})  # by pytest_configure_node, to its workers
+        config.stash[_END] = sent.get("end", time.time() + 60 * minutes)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """All processes of pytest-xdist share one budget."""
+    if _END in node.config.stash:
+        node.workerinput["end"] = node.config.stash[_END]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if time.time() > item.config.stash.get(_END, float("inf")):
+        pytest.skip(f"the {item.config.getoption('minutes'):g} minutes are used up")
+
+
+_END = pytest.StashKey[float]()
 
 
 @pytest.fixture(scope="module", params=["native", "torch"])

@@ -20,7 +20,9 @@ _DENSITIES = pytest.mark.parametrize("density", BUILT_IN)
 @pytest.mark.parametrize("n", [1, 2, 10, 300])
 def test_ranks(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
-    truth = _rows(ordering.rank, scores, temperature, density)
+    truth = np.stack(
+        [ordering.rank(x, t, density) for x, t in zip(scores, temperature, strict=True)]
+    )
     for kernel, found in _both(so.soft_rank, scores, temperature, density):
         _assert_small(abs(found - truth) / truth, _BOUND[dtype], labels, kernel)
         excess = abs(found.sum(1, dtype=np.longdouble) - n * (n + 1) / 2) / n**2
@@ -32,7 +34,7 @@ def test_ranks(density, dtype, n):
 @pytest.mark.parametrize("n", [1, 2, 30])
 def test_sorted_scores(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
-    truth = _rows(ordering.sort, scores, temperature, density)
+    truth = ordering.sort(scores, temperature, density)
     unit = np.maximum(abs(truth), temperature[:, None])
     for kernel, found in _both(so.soft_sort, scores, temperature, density):
         _assert_small(abs(found - truth) / unit, _BOUND[dtype], labels, kernel)
@@ -44,7 +46,7 @@ def test_sorted_scores(density, dtype, n):
 @pytest.mark.parametrize("n", [1, 2, 20])
 def test_permutations(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
-    truth = _rows(ordering.permutation, scores, temperature, density)
+    truth = ordering.permutation(scores, temperature, density)
     for kernel, found in _both(so.soft_permutation, scores, temperature, density):
         error = abs(found - truth).reshape(len(labels), -1)
         _assert_small(error, _BOUND[dtype], labels, kernel)
@@ -101,13 +103,9 @@ def test_gradients(density, dtype, n):
     labels, scores, temperature = _problems(n, dtype)
     upstream = np.random.default_rng(n).standard_normal(scores.shape).astype(dtype)
     smooth = _off_corners(scores, temperature, density)
-    for operator, oracle in (
-        (so.soft_rank, ordering.rank_vjp),
-        (so.soft_sort, ordering.sort_vjp),
-    ):
-        rows = zip(scores.astype(np.float64), temperature, upstream, strict=True)
-        truth = [oracle(x, t, density, v.astype(np.float64)) for x, t, v in rows]
-        by_score, by_temperature = (np.array(part) for part in zip(*truth, strict=True))
+    for operator, oracle in ((so.soft_rank, _rank_vjp), (so.soft_sort, ordering.sort_vjp)):
+        precise = scores.astype(np.float64), temperature, density, upstream.astype(np.float64)
+        by_score, by_temperature = oracle(*precise)
         scale = 1 / temperature if operator is so.soft_rank else np.ones_like(temperature)
         unit = np.maximum(abs(by_score).max(1), scale * abs(upstream).max(1))
         heat_unit = np.maximum(abs(by_temperature), n * unit)
@@ -124,8 +122,10 @@ def _problems(n, dtype, families=bank.FAMILIES, temperatures=bank.TEMPERATURES):
     return labels, scores, np.array([t for _, t in labels])
 
 
-def _rows(oracle, scores, temperature, density):
-    return np.stack([oracle(x, t, density) for x, t in zip(scores, temperature, strict=True)])
+def _rank_vjp(scores, temperature, density, upstream):
+    rows = zip(scores, temperature, upstream, strict=True)
+    found = [ordering.rank_vjp(x, t, density, v) for x, t, v in rows]
+    return [np.array(part) for part in zip(*found, strict=True)]
 
 
 def _both(operator, scores, temperature, density):
@@ -151,7 +151,7 @@ def _off_corners(scores, temperature, density):
     x = scores.astype(np.float64)
     u = abs(x[:, :, None] - x[:, None, :]) / temperature[:, None, None]
     ranked = abs(u - 0.5).min(axis=(1, 2)) > 1e-4
-    t = _rows(ordering.sort, scores, temperature, density)
+    t = ordering.sort(scores, temperature, density)
     u = abs(t[:, :, None] - x[:, None, :]) / temperature[:, None, None]
     return ranked & (abs(u - 0.5).min(axis=(1, 2)) > 1e-4)
 

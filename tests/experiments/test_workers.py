@@ -30,6 +30,7 @@ def test_trials_run_in_other_processes_and_are_kept_in_order(tmp_path):
     assert len(again) == 9
 
 
+@pytest.mark.slow
 def test_trials_that_share_work_stay_together_and_know_each_other(tmp_path):
     records = _run(tmp_path, shared=lambda arm, seed: seed).records
     for seed in (0, 1):
@@ -44,7 +45,11 @@ def test_what_is_timed_runs_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arm", "message"), [("fails", "ValueError: no fails"), ("killed", "exit code -9.*--jobs")]
+    ("arm", "message"),
+    [
+        ("fails", "ValueError: no fails"),
+        pytest.param("killed", "exit code -9.*--jobs", marks=pytest.mark.slow),
+    ],
 )
 def test_a_failure_is_told_and_the_rest_is_kept(tmp_path, arm, message):
     with pytest.raises(SystemExit, match=message):

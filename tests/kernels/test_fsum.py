@@ -218,7 +218,10 @@ def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
     run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
 
 
-@pytest.mark.parametrize("temperature", [1e-9, 1e-3, 1e3])
+@pytest.mark.parametrize(
+    "temperature",
+    [1e-3, pytest.param(1e-9, marks=pytest.mark.slow), pytest.param(1e3, marks=pytest.mark.slow)],
+)
 def test_ten_million(temperature):
     n = 10**7
     x = torch.arange(n, dtype=torch.float64) / n

@@ -1,6 +1,6 @@
 """The problems that laws are tried on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from hypothesis import strategies as st
@@ -24,8 +24,15 @@ class Problem:
     def solve(self, op, **options):
         return op(self.scores, self.k, temperature=self.temperature, **options)
 
+    def copy(self):
+        """With tensors of its own: laws share their problems."""
+        return replace(self, **{name: getattr(self, name).clone() for name in _TENSORS})
+
     def generator(self):
         return torch.Generator().manual_seed(self.seed)
+
+
+_TENSORS = ("scores", "k", "temperature")
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from inspect import getmembers, isfunction
 
@@ -31,14 +32,33 @@ class Law:
 
     def hold(self, op, shrink=True, examples=None):
         """Raises an AssertionError (or what the operator raised), if asked with a small problem."""
-        phases = [hypothesis.Phase.generate] + [hypothesis.Phase.shrink] * shrink
+        count = examples or self.examples
+        try:
+            for problem in drawn(self.problems, count):
+                self.check(op, problem.copy())
+        except Exception:
+            if shrink:
+                _each(self.problems, count, lambda problem: self.check(op, problem), shrink)
+            raise
 
-        @hypothesis.settings(max_examples=examples or self.examples, phases=phases)
-        @hypothesis.given(problem=self.problems)
-        def every(problem):
-            self.check(op, problem)
 
-        every()
+@lru_cache
+def drawn(problems, count):
+    """The examples of Hypothesis, which are the same for every law: drawing them takes longer."""
+    found = []
+    _each(problems, count, found.append)
+    return found
+
+
+def _each(problems, count, visit, shrink=False):
+    phases = [hypothesis.Phase.generate] + [hypothesis.Phase.shrink] * shrink
+
+    @hypothesis.settings(max_examples=count, phases=phases)
+    @hypothesis.given(problem=problems)
+    def every(problem):
+        visit(problem)
+
+    every()
 
 
 @dataclass(frozen=True)

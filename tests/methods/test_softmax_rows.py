@@ -86,6 +86,12 @@ def test_sequential_softmax_is_its_recursion():
     torch.testing.assert_close(mask, total)
 
 
+def test_sequential_softmax_keeps_equal_scores_equal_when_cold():
+    """The logarithms of what they leave must not differ by a rounding: it is divided by τ."""
+    p = so.soft_topk(torch.zeros(6).double(), 3, method="sequential_softmax", temperature=1e-3)
+    torch.testing.assert_close(p, torch.full_like(p, 0.5), rtol=0, atol=1e-15)
+
+
 def test_sequential_softmax_exceeds_one():
     x = torch.tensor([3.0, 0.0, 0.0])
     assert so.soft_topk(x, 2, method="sequential_softmax", temperature=2.0)[0] > 1.1

@@ -1,4 +1,4 @@
-"""Rank, FSum, its inverse and the permutation of one row: direct sums, O(n²), and bisection.
+"""Rank and FSum of one row, by direct sums; its inverse and the permutation of rows, by bisection.
 
 A sum of F(u) is counted as "how many are below", exactly, plus a sum of tails: nothing cancels.
 """
@@ -31,44 +31,60 @@ def rank_vjp(scores, temperature, density, upstream):
 
 
 def inverse(scores, levels, temperature, density):
-    """t with FSum(t) = level for every 0 < level < n, as a sum of two doubles (high, low)."""
-    levels = np.asarray(levels, dtype=np.float64)
-    rows = np.tile(np.asarray(scores, dtype=np.float64), (levels.size, 1))
-    temperatures = np.full(levels.size, float(temperature))
+    """t with FSum(t) = level for every 0 < level < n, of every row: (high, low), a sum of both.
+
+    scores (rows, n), temperature (rows,), the result (rows, levels): bisection takes all at once.
+    """
+    x, levels = (np.asarray(v, dtype=np.float64) for v in (scores, levels))
+    n, each = x.shape[1], levels.size
     # FSum(t) = c says that n - c of the mass lies above t: the threshold of a soft top-k.
-    return bisection.threshold(rows, rows.shape[1] - levels, temperatures, DENSITIES[density])
+    above = np.tile(n - levels, len(x))
+    problems = np.repeat(x, each, axis=0), above, np.repeat(temperature, each)
+    high, low = bisection.threshold(*problems, DENSITIES[density])
+    return high.reshape(-1, each), low.reshape(-1, each)
 
 
 def sort(scores, temperature, density):
-    """FSum⁻¹(j - 1/2), j = 1..n."""
-    high, low = inverse(scores, np.arange(len(scores)) + 0.5, temperature, density)
+    """FSum⁻¹(j - 1/2), j = 1..n, of every row."""
+    high, low = inverse(scores, _places(scores), temperature, density)
     return high + low
 
 
 def sort_vjp(scores, temperature, density, upstream):
     """By implicit differentiation, with everything measured from the threshold."""
-    high, low = inverse(scores, np.arange(len(scores)) + 0.5, temperature, density)
-    x = np.tile(np.asarray(scores, dtype=np.float64), (len(scores), 1))
-    u = -bisection.distance(x, high, low, np.full(len(scores), float(temperature)))
+    high, low = inverse(scores, _places(scores), temperature, density)
+    u = _distances(scores, high, low, temperature)
     slope = DENSITIES[density].pdf(abs(u))
-    share = slope / slope.sum(axis=1, keepdims=True)
-    return upstream @ share, float(upstream @ (share * u).sum(axis=1))
+    share = slope / slope.sum(axis=2, keepdims=True)
+    by_scores = (upstream[:, :, None] * share).sum(axis=1)
+    return by_scores, (upstream * (share * u).sum(axis=2)).sum(axis=1)
 
 
 def permutation(scores, temperature, density):
-    """P_ji = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ) with FSum(t_j) = j."""
-    n, law = len(scores), DENSITIES[density]
+    """P_ji = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ) with FSum(t_j) = j, of every row."""
+    rows, n = scores.shape
     if n == 1:
-        return np.ones((1, 1))
+        return np.ones((rows, 1, 1))
     high, low = inverse(scores, np.arange(1, n), temperature, density)
-    x = np.tile(np.asarray(scores, dtype=np.float64), (n - 1, 1))
-    u = -bisection.distance(x, high, low, np.full(n - 1, float(temperature)))
-    edge = np.full((1, n), np.inf)
-    u = np.concatenate([-edge, u, edge])
-    tail = law.tail(abs(u))
-    below, above = u[:-1], u[1:]
-    same_side = np.where(above <= 0, tail[1:] - tail[:-1], tail[:-1] - tail[1:])
-    return np.where((below < 0) & (above > 0), 1 - tail[:-1] - tail[1:], same_side)
+    edge = np.full((rows, 1, n), np.inf)
+    u = np.concatenate([-edge, _distances(scores, high, low, temperature), edge], axis=1)
+    tail = DENSITIES[density].tail(abs(u))
+    below, above = u[:, :-1], u[:, 1:]
+    before, behind = tail[:, :-1], tail[:, 1:]
+    same_side = np.where(above <= 0, behind - before, before - behind)
+    return np.where((below < 0) & (above > 0), 1 - before - behind, same_side)
+
+
+def _places(scores):
+    return np.arange(scores.shape[1]) + 0.5
+
+
+def _distances(scores, high, low, temperature):
+    """(t_j - x_i)/τ, (rows, levels, n)."""
+    rows, each = high.shape
+    x = np.repeat(np.asarray(scores, dtype=np.float64), each, axis=0)
+    u = bisection.distance(x, high.ravel(), low.ravel(), np.repeat(temperature, each))
+    return -u.reshape(rows, each, -1)
 
 
 def _count(gap):

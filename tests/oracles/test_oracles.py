@@ -8,7 +8,15 @@ from tests.oracles import bisection, exact, hard, projection
 from tests.oracles.densities import DENSITIES
 
 # Long enough for every family to show its character, short enough for 80 digits.
-_SAMPLE = [(1, "normal"), *((3, family) for family in bank.FAMILIES)]
+_SAMPLE = [
+    (1, "normal"),
+    *((3, family) for family in ("normal", "ties", "outlier")),
+    *(
+        pytest.param(3, family, marks=pytest.mark.slow)
+        for family in bank.FAMILIES
+        if family not in ("normal", "ties", "outlier")
+    ),
+]
 _TEMPERATURES = (1e-6, 1.0)
 
 

@@ -1,6 +1,6 @@
 """Importing and using the library says nothing and leaves torch as it was."""
 
-from tests.runtime.processes import run
+from tests.runtime.processes import run_fresh
 
 _USE = """
 import torch
@@ -13,7 +13,7 @@ assert before == (torch.get_num_threads(), torch.get_default_dtype(), torch.is_g
 
 
 def test_is_silent():
-    assert run(_USE) == ""
+    assert run_fresh(_USE) == ""
 
 
 def test_exports_what_it_names():

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 import softorder as so
-from tests.runtime.processes import run
+from tests.runtime.processes import run_fresh
 
 SoftKNNClassifier = so.sklearn.SoftKNNClassifier
 
@@ -180,6 +180,6 @@ try:
 except ImportError as error:
     print(error)
 """
-    loaded, advice = run(script).splitlines()
+    loaded, advice = run_fresh(script).splitlines()
     assert loaded == "False"
     assert 'pip install "softorder[sklearn]"' in advice

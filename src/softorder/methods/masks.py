@@ -89,7 +89,9 @@ def _winners(alpha: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor
     p = torch.where(live, weight / torch.where(total > 0, total, 1.0), 0.0)
     leads = torch.arange(alpha.shape[-1], device=alpha.device) == place
     others = torch.where(leads, 0.0, p).sum(-1, keepdim=True)  # what the leader leaves
-    rest = torch.where(leads, others, 1 - torch.where(leads, 0.0, p))
+    # only one can have more than half: equals keep equal rests, whose logarithms are divided by τ
+    most = leads & (p > 0.5)
+    rest = torch.where(most, others, 1 - torch.where(most, 0.0, p))
     return p, torch.where(rest > 0, torch.log(torch.where(rest > 0, rest, 1.0)), -math.inf)
 
 

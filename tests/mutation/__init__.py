@@ -1,0 +1,1 @@
+"""Seeded defects that `make test` has to notice. A tool for developers: `make test-mutants`."""

@@ -1,0 +1,265 @@
+"""The defects: one line of the library, found by its text, and what it should not be."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    right: str
+    wrong: str
+    breaks: str
+    near: tuple  # the tests that run first
+
+    @property
+    def compiled(self):
+        return self.file.startswith("csrc/")
+
+    def seed(self, text):
+        """The text of the file with the defect in it."""
+        times = text.count(self.right)
+        if times != 1:
+            raise ValueError(f"{self.file} must hold {self.right!r} once, but it is there {times}×")
+        return text.replace(self.right, self.wrong)
+
+
+_LAWS = "tests/laws/test_laws.py"
+
+COMPILED = (
+    Mutant(
+        "csrc/topk.cpp",
+        "a.temperature[(first + i) * a.temperature_stride]};",
+        "a.temperature[first * a.temperature_stride]};",
+        "short rows side by side all take the temperature of the first",
+        (_LAWS,),
+    ),
+    Mutant(
+        "csrc/topk.cpp",
+        "const T unit = scale / F::kUnit;\n  for",
+        "const T unit = scale;\n  for",
+        "the gradient in τ is measured in units of log 2",
+        (_LAWS,),
+    ),
+    Mutant(
+        "csrc/topk.cpp",
+        "sums.pdf_uv = pdf == T(0) ? 0 : sums.pdf_v * double(u);",
+        "sums.pdf_uv = pdf == T(0) ? 0 : double(pdf) * double(u);",
+        "the gradient in τ of one entry forgets its weight",
+        ("tests/losses",),
+    ),
+    Mutant(
+        "csrc/topk.cpp",
+        "return shift_topk(p + begin, end - begin, answer.shift);",
+        "return shift_topk(p, end - begin, answer.shift);",
+        "threads that share a long row all finish its first part",
+        ("tests/kernels", "tests/test_accuracy.py", "tests/runtime"),
+    ),
+    Mutant(
+        "csrc/threshold.hpp",
+        "if (census_.nan) return {std::numeric_limits<T>::quiet_NaN(), 0};",
+        "",
+        "a NaN does not spread over its row",
+        (_LAWS,),
+    ),
+    Mutant(
+        "csrc/gap.hpp",
+        "return {top + std::log(sum), slope / sum};",
+        "return {top, slope / sum};",
+        "thresholds in a wide gap do not count the scores beside it",
+        ("tests/kernels/test_threshold.py", "tests/ops/test_log_soft_topk.py"),
+    ),
+    Mutant(
+        "csrc/densities.hpp",
+        "const Pack<T> h = inner ? height : small * small * height;",
+        "const Pack<T> h = inner ? height : small * height;",
+        "the Cauchy density falls off too slowly in its tail",
+        (_LAWS,),
+    ),
+    Mutant(
+        "csrc/permutation.cpp",
+        "return v + (a.flip ? a.k - 1 - j : j) * n; };",
+        "return v + j * n; };",
+        "the gradient of a soft permutation ignores `descending`",
+        ("tests/kernels/test_fsum_fused.py", _LAWS),
+    ),
+    Mutant(
+        "csrc/laplace_order.hpp",
+        "if (i > 1) carry[i].left +=",
+        "if (i > 2) carry[i].left +=",
+        "from its third block on, a long row forgets the first",
+        ("tests/kernels", "tests/test_ordering_accuracy.py"),
+    ),
+    Mutant(
+        "csrc/ordering.hpp",
+        "if (dropped_bits_ > 0) mend(from, n);",
+        "",
+        "long rows in float64 are sorted by a part of their digits",
+        ("tests/kernels/test_ordering.py",),
+    ),
+    Mutant(
+        "csrc/sorted_row.hpp",
+        "out[order[i]] = T(0.5 * (available + 1 + double(n)));",
+        "out[order[i]] = T(0.5 * (available + double(n)));",
+        "what is absent ranks half a place too early",
+        (_LAWS,),
+    ),
+    Mutant(
+        "csrc/network.cpp",
+        "Pack<T>{} + T(a_.high[c]) >= live;",
+        "Pack<T>{} + T(a_.high[c]) > live;",
+        "comparators take the first absent element for a score",
+        ("tests/kernels/test_network_fused.py", "tests/methods/test_networks.py", _LAWS),
+    ),
+    Mutant(
+        "csrc/permutahedron.cpp",
+        "const double scale = (a.descending ? -1 : 1) * row.scale;",
+        "const double scale = row.scale;",
+        "the gradient of projected ranks ignores `descending`",
+        ("tests/kernels/test_isotonic_fused.py", "tests/methods/test_permutahedron.py", _LAWS),
+    ),
+    Mutant(
+        "csrc/row_softmax.cpp",
+        "gradient[i] -= double(2 * j + 1) * d;",
+        "gradient[i] -= double(2 * j) * d;",
+        "NeuralSort's gradient counts places from 0",
+        ("tests/kernels/test_row_softmax.py", "tests/methods/test_softmax_rows.py"),
+    ),
+    Mutant(
+        "csrc/uniform_sum.hpp",
+        "behind_[0] = behind_[1] = 0;",
+        "behind_[0] = 0;",
+        "the window of uniform F-sums keeps a stale first moment",
+        ("tests/kernels/test_fsum.py", _LAWS),
+    ),
+)
+
+PYTHON = (
+    Mutant(
+        "src/softorder/_axis.py",
+        "scores = torch.where(mask, scores, -math.inf)",
+        "scores = torch.where(mask, scores, -math.inf if largest else math.inf)",
+        "among the smallest, what is masked out is certain",
+        ("tests/laws", "tests/ops", "tests/nn"),
+    ),
+    Mutant(
+        "src/softorder/_axis.py",
+        "result = result.unsqueeze(dim + 1 if dim >= 0 else dim)",
+        "result = result.unsqueeze(dim)",
+        "keepdim puts the axis of a quantile in the wrong place",
+        ("tests/ops/test_soft_quantile.py",),
+    ),
+    Mutant(
+        "src/softorder/_check/_sizes.py",
+        "if not (low >= 0 and high <= n):\n        raise ValueError(_k_range",
+        "if low < 0 or high > n:\n        raise ValueError(_k_range",
+        "a NaN among several k is accepted",
+        ("tests/test_check.py",),
+    ),
+    Mutant(
+        "src/softorder/kernels/fsum_calculus.py",
+        "grads[5] = -heat.double().sum(-1)",
+        "grads[5] = heat.double().sum(-1)",
+        "the gradient of F-sums in τ has the wrong sign",
+        (_LAWS,),
+    ),
+    Mutant(
+        "src/softorder/methods/threshold.py",
+        "step = (_nought(residual) - k_scale * _nought(k))",
+        "step = (_nought(residual) + k_scale * _nought(k))",
+        "the gradient of log p in k has the wrong sign",
+        (_LAWS,),
+    ),
+    Mutant(
+        "src/softorder/densities/cauchy.py",
+        "v * v * v, v) * (-2 / math.pi)",
+        "v * v, v) * (-2 / math.pi)",
+        "the slope of the Cauchy density is too large in its tail",
+        ("tests/densities", _LAWS),
+    ),
+    Mutant(
+        "src/softorder/densities/normal.py",
+        "v * (-945 + v * 10395)",
+        "v * (945 + v * 10395)",
+        "log F of the normal density is off by 1e-14 far below",
+        ("tests/densities", "tests/test_accuracy.py"),
+    ),
+    Mutant(
+        "src/softorder/methods/finite.py",
+        "n = max(math.ceil(k.detach().max().item()), 1)",
+        "n = max(math.floor(k.detach().max().item()), 1)",
+        "the last row of a k that is not whole is missing",
+        (_LAWS,),
+    ),
+    Mutant(
+        "src/softorder/methods/masks.py",
+        "rest = torch.where(more, rest, 0.0)  # with k = n nothing moves",
+        "",
+        "at k = n a renormalised sigmoid has a gradient",
+        (_LAWS,),
+    ),
+    Mutant(
+        "src/softorder/methods/sorted_rows.py",
+        "mirrored = torch.where(place < self.present, self.present - 1 - place, place)",
+        "mirrored = self.n - 1 - place.expand_as(ordered)",
+        "in descending order what is absent goes first",
+        (_LAWS,),
+    ),
+    Mutant(
+        "src/softorder/ops/topk.py",
+        "rows = _axis.rows(scores, dim, largest, mask)",
+        "rows = _axis.rows(scores, dim, largest, None if dim == 0 else mask)",
+        "a mask is forgotten along the first axis",
+        (_LAWS,),
+    ),
+    Mutant(
+        "src/softorder/losses/permutation.py",
+        "(total / (~ignored).sum() if",
+        "(total / ignored.numel() if",
+        "the mean of a permutation's cross-entropy counts what is ignored",
+        ("tests/losses/test_permutation.py",),
+    ),
+    Mutant(
+        "src/softorder/losses/_mixture.py",
+        "top = torch.where(p > 0, log_s.detach(), -math.inf).amax",
+        "top = log_s.detach().amax",
+        "a top-k cross-entropy is inf when a k without weight is far more certain",
+        ("tests/losses",),
+    ),
+    Mutant(
+        "src/softorder/losses/smooth.py",
+        "coefficients[..., k] - coefficients[..., k - 1]",
+        "coefficients[..., -1] - coefficients[..., -2].clamp(min=-1e3)",
+        "a smooth top-k loss of absent classes",
+        ("tests/losses",),
+    ),
+    Mutant(
+        "src/softorder/sampling/_exponential.py",
+        "crossed = crossed + own + own.transpose(-1, -2)",
+        "crossed = crossed + 2 * own",
+        "joint inclusion probabilities are not symmetric",
+        ("tests/sampling",),
+    ),
+    Mutant(
+        "src/softorder/sampling/pareto.py",
+        "_DIGITS + u.amax(-1, keepdim=True).clamp(min=0))",
+        "torch.full_like(step, _DIGITS))",
+        "Pareto's inclusion loses digits when a unit is nearly certain",
+        ("tests/sampling",),
+    ),
+    Mutant(
+        "src/softorder/nn/attention.py",
+        "hard_topk=self.hard_inference and not self.training,",
+        "hard_topk=self.hard_inference,",
+        "attention is hard in training, too",
+        ("tests/nn/test_attention.py",),
+    ),
+    Mutant(
+        "src/softorder/nn/gate.py",
+        "sizes = probs.sum(-1, keepdim=True, dtype=torch.float64).round()",
+        "sizes = probs.sum(-1, keepdim=True, dtype=torch.float64).floor()",
+        "a gate lets one too few through when Σ π is rounded",
+        ("tests/nn/test_gate.py",),
+    ),
+)
+
+MUTANTS = COMPILED + PYTHON
