@@ -77,8 +77,8 @@ COMPILED = (
     ),
     Mutant(
         "csrc/permutation.cpp",
-        "return v + (a.flip ? a.k - 1 - j : j) * n; };",
-        "return v + j * n; };",
+        "return v + (a.flip ? a.k - 1 - j : j) * a.n; };",
+        "return v + j * a.n; };",
         "the gradient of a soft permutation ignores `descending`",
         ("tests/kernels/test_fsum_fused.py", _LAWS),
     ),
