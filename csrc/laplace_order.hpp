@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "logarithm.hpp"
 #include "places.hpp"
@@ -40,8 +41,9 @@ template <class T> class LaplaceOrder {
     });
   }
 
-  // out[order[i]] = Σ_j (g_i - g_j) f((x_i - x_j)/τ)/τ, with g in the order of the scores.
-  void ranks_vjp(const std::int32_t* order, const T* upstream, T* out, bool descending) {
+  // out[order[i]] = Σ_j (g_i - g_j) f((x_i - x_j)/τ)/τ, with g in the order of the scores. Returns the
+  // gradient of τ: ranks depend on x/τ alone, so that it is -Σ_i x_i out_i/τ, wherever x is counted from.
+  double ranks_vjp(const std::int32_t* order, const T* upstream, T* out, bool descending) {
     Scratch<T> sorted(m_);
     T* const g = sorted.get();
     team_.split(m_, [&](std::size_t begin, std::size_t end, int) {
@@ -53,14 +55,20 @@ template <class T> class LaplaceOrder {
     const Vector<Carry> weighted = carries([&](Block block) {
       return sums_at_ends(block, [=](std::size_t i) { return double(g[i]); });
     });
-    const double scale = (descending ? -0.5 : 0.5) / tau_;
+    const double scale = (descending ? -0.5 : 0.5) / tau_, middle = x(m_ / 2);
+    Vector<double> heat(blocks());
     each_block([&](Block block, double* a, double* left, double* right) {
       decays_of(block, a);
       scan_differences(block, a, ones[block.number], weighted[block.number], g + block.begin, left, right);
+      double total = 0;
       for (std::size_t i = 0; i < block.size(); ++i) {
-        out[order[block.begin + i]] = T(scale * (left[i] + right[i]));
+        const double gradient = scale * (left[i] + right[i]);
+        out[order[block.begin + i]] = T(gradient);
+        total += gradient * (x(block.begin + i) - middle);
       }
+      heat[block.number] = total;
     });
+    return -std::accumulate(heat.begin(), heat.end(), 0.0) / tau_;
   }
 
   // t_j with Σ F((t_j - x_i)/τ) = j + 1/2. Place j lies in the gap below the source segment[j],
@@ -102,6 +110,20 @@ template <class T> class LaplaceOrder {
     });
   }
 
+  // Σ_j g_j Σ_i f(u) u/slope_j with u = (t_j - x_i)/τ: the gradient of τ.
+  double roots_by_temperature(const T* upstream, const Roots& at) {
+    const Vector<Carry> carry = carries([&](Block block) {
+      return sums_at_ends<true>(block, [](std::size_t) { return 1.0; });
+    });
+    Vector<double> heat(blocks());
+    each_block([&](Block block, double* a, double* left, double* right, double* left_moment, double* right_moment) {
+      decays_of(block, a);
+      scan_moments(block, a, carry[block.number], left, right, left_moment, right_moment);
+      heat[block.number] = sum_moments(block, a, upstream, at, left, right, left_moment, right_moment);
+    });
+    return 0.5 * std::accumulate(heat.begin(), heat.end(), 0.0) / tau_;
+  }
+
  private:
   static constexpr std::size_t kBlock = 16384;
 
@@ -111,8 +133,9 @@ template <class T> class LaplaceOrder {
   };
   // What a block starts with: the sum of everything before it, seen from the source before it, and
   // of everything behind it, seen from the source behind it.
+  // With their first moments, Σ d e^-d/τ, where somebody asks for them.
   struct Carry {
-    double left = 0, right = 0;
+    double left = 0, right = 0, left_moment = 0, right_moment = 0;
   };
 
   std::size_t blocks() const { return (m_ + kBlock - 1) / kBlock; }
@@ -126,13 +149,15 @@ template <class T> class LaplaceOrder {
   template <class Work> void each_block(Work work) const {
     team_.split_evenly(blocks(), [&](std::size_t begin, std::size_t end) {
       const std::size_t room = std::min(m_, kBlock) + 2 + kLanes<double>;
-      Scratch<double> buffers(4 * room);
+      Scratch<double> buffers(5 * room);
       double* const a = buffers.get();
       for (; begin < end; ++begin) {
         if constexpr (std::is_invocable_v<Work, Block, double*, double*, double*>) {
           work(block(begin), a, a + room, a + 2 * room);
-        } else {
+        } else if constexpr (std::is_invocable_v<Work, Block, double*, double*, double*, double*>) {
           work(block(begin), a, a + room, a + 2 * room, a + 3 * room);
+        } else {
+          work(block(begin), a, a + room, a + 2 * room, a + 3 * room, a + 4 * room);
         }
       }
     });
@@ -148,20 +173,24 @@ template <class T> class LaplaceOrder {
     });
     for (std::size_t i = 1; i < blocks(); ++i) {
       const Block before = block(i - 1);
-      carry[i].left = sums[i - 1].left;
-      if (i > 1) carry[i].left += carry[i - 1].left * decay(x(before.end - 1) - x(before.begin - 1));
+      const double distance = i > 1 ? x(before.end - 1) - x(before.begin - 1) : 0, factor = decay(distance);
+      carry[i].left = sums[i - 1].left, carry[i].left_moment = sums[i - 1].left_moment;
+      if (i > 1) carry[i].left += carry[i - 1].left * factor;
+      carry[i].left_moment += factor * (carry[i - 1].left_moment + distance * carry[i - 1].left);
     }
     for (std::size_t i = blocks() - 1; i-- > 0;) {
       const Block after = block(i + 1);
-      carry[i].right = sums[i + 1].right;
+      carry[i].right = sums[i + 1].right, carry[i].right_moment = sums[i + 1].right_moment;
       if (after.end < m_) {
-        carry[i].right += carry[i + 1].right * decay(x(after.end - back) - x(after.begin - back));
+        const double distance = x(after.end - back) - x(after.begin - back), factor = decay(distance);
+        carry[i].right += carry[i + 1].right * factor;
+        carry[i].right_moment += factor * (carry[i + 1].right_moment + distance * carry[i + 1].right);
       }
     }
     return carry;
   }
 
-  template <class Weight> Carry sums_at_ends(Block block, Weight weight) const {
+  template <bool kMoments = false, class Weight> Carry sums_at_ends(Block block, Weight weight) const {
     constexpr std::size_t kPiece = 512;
     double near_first[kPiece + kLanes<double>], near_last[kPiece + kLanes<double>];
     Carry total;
@@ -177,6 +206,10 @@ template <class T> class LaplaceOrder {
         left += weight(from + i) * near_last[i], right += weight(from + i) * near_first[i];
       }
       total.left += left, total.right += right;
+      for (std::size_t i = 0; kMoments && i < count; ++i) {
+        total.left_moment += weight(from + i) * near_last[i] * (last - x(from + i));
+        total.right_moment += weight(from + i) * near_first[i] * (x(from + i) - first);
+      }
     }
     return total;
   }
@@ -317,10 +350,21 @@ template <class T> class LaplaceOrder {
   // source before it.
   void collect_shares(Block block, const double* a, const T* upstream, const Roots& at, double* up,
                       double* down) const {
-    constexpr std::size_t kPiece = 256;
-    double near[kPiece + kLanes<double>];
     std::fill(up, up + block.size() + 1, 0.0);
     std::fill(down, down + block.size() + 1, 0.0);
+    each_share(block, a, upstream, at, [&](std::size_t j, std::size_t i, double own, double near, double far) {
+      const bool from_above = std::signbit(at.rest[j]);
+      up[i] += own * (from_above ? near : far);
+      down[i] += own * (from_above ? far : near);
+    });
+  }
+
+  // Calls work(j, i, share, near, far) for every root j in the gap below the block's source i, with e^-d/τ
+  // for its distances from the end of the gap to which it is drawn, and from the other one.
+  template <class Work>
+  void each_share(Block block, const double* a, const T* upstream, const Roots& at, Work work) const {
+    constexpr std::size_t kPiece = 256;
+    double near[kPiece + kLanes<double>];
     auto [first, last] = levels_of(block, at.segment);
     for (; first < last; first += kPiece) {
       const std::size_t count = std::min(kPiece, last - first);
@@ -328,10 +372,7 @@ template <class T> class LaplaceOrder {
       decays(near, count, tau_);
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t j = first + k, i = std::size_t(at.segment[j]) - block.begin;
-        const double own = share(upstream, at, j), far = near[k] > 0 ? a[i] / near[k] : 0.0;
-        const bool from_above = std::signbit(at.rest[j]);
-        up[i] += own * (from_above ? near[k] : far);
-        down[i] += own * (from_above ? far : near[k]);
+        work(j, i, share(upstream, at, j), near[k], near[k] > 0 ? a[i] / near[k] : 0.0);
       }
     }
   }
@@ -359,6 +400,40 @@ template <class T> class LaplaceOrder {
       down[k] = r;
       r = r * a[k] + below;
     }
+  }
+
+  // ---- first moments, for the gradient of τ ------------------------------------------------------
+
+  // left[i]: Σ e^-d/τ over everything before the block's source i, seen from the source before it;
+  // right[i]: over source i and everything behind it, seen from source i. Moments likewise.
+  void scan_moments(Block block, const double* a, Carry carry, double* left, double* right, double* left_moment,
+                    double* right_moment) const {
+    const std::size_t n = block.size();
+    const auto gap = [&](std::size_t i) {
+      const std::size_t at = block.begin + i;
+      return at == 0 || at == m_ ? 0.0 : x(at) - x(at - 1);
+    };
+    left[0] = carry.left, left_moment[0] = carry.left_moment;
+    right[n] = carry.right, right_moment[n] = carry.right_moment;
+    for (std::size_t i = 0, k = n; i < n; ++i, --k) {
+      left_moment[i + 1] = a[i] * (left_moment[i] + gap(i) * left[i]), left[i + 1] = a[i] * left[i] + 1;
+      right_moment[k - 1] = a[k] * (right_moment[k] + gap(k) * right[k]), right[k - 1] = a[k] * right[k] + 1;
+    }
+  }
+
+  // Σ_j g_j/slope_j (Σ d e^-d/τ over the sources below t_j, less that over those above).
+  double sum_moments(Block block, const double* a, const T* upstream, const Roots& at, const double* left,
+                     const double* right, const double* left_moment, const double* right_moment) const {
+    double total = 0;
+    each_share(block, a, upstream, at, [&](std::size_t j, std::size_t i, double own, double near, double far) {
+      const std::size_t s = block.begin + i;
+      const bool from_above = std::signbit(at.rest[j]);
+      const double gap = s == 0 || s == m_ ? 0.0 : x(s) - x(s - 1), rest = std::fabs(double(at.rest[j]));
+      const double below = (left_moment[i] + (from_above ? gap - rest : rest) * left[i]) * (from_above ? far : near);
+      const double above = (right_moment[i] + (from_above ? rest : gap - rest) * right[i]) * (from_above ? near : far);
+      total += own * (below - above);
+    });
+    return total;
   }
 
   const T* x_;

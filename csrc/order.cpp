@@ -34,8 +34,12 @@ template <class T> void write_rank_gradients(const SoftOrder& a, std::size_t i, 
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
-  if (row.spoiled || row.finite == 0) return;
-  row.sums(team).ranks_vjp(row.finite_order(), row_of<T>(a.upstream, a, i), out, a.descending);
+  double by_temperature = 0;
+  if (!row.spoiled && row.finite > 0) {
+    const T* upstream = row_of<T>(a.upstream, a, i);
+    by_temperature = row.sums(team).ranks_vjp(row.finite_order(), upstream, out, a.descending);
+  }
+  if (a.grad_temperature) a.grad_temperature[i] = by_temperature;
 }
 
 template <class T> typename LaplaceOrder<T>::Roots roots_of(const SoftOrder& a, std::size_t row, T* t) {
@@ -57,12 +61,17 @@ template <class T> void write_sort_gradients(const SoftOrder& a, std::size_t i, 
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
+  if (a.grad_temperature) a.grad_temperature[i] = 0;
   if (row.spoiled || row.finite == 0) return;
   const T* upstream = row_of<T>(a.upstream, a, i);
-  if (!a.descending) return row.sums(team).roots_vjp(row.finite_order(), upstream, roots_of<T>(a, i, nullptr), out);
-  Scratch<T> mirrored(a.n);
-  std::reverse_copy(upstream, upstream + row.present(), mirrored.get());
-  row.sums(team).roots_vjp(row.finite_order(), mirrored.get(), roots_of<T>(a, i, nullptr), out);
+  Scratch<T> mirrored(a.descending ? a.n : 0);
+  if (a.descending) {
+    std::reverse_copy(upstream, upstream + row.present(), mirrored.get());
+    upstream = mirrored.get();
+  }
+  const auto roots = roots_of<T>(a, i, nullptr);
+  row.sums(team).roots_vjp(row.finite_order(), upstream, roots, out);
+  if (a.grad_temperature) a.grad_temperature[i] = row.sums(team).roots_by_temperature(upstream, roots);
 }
 
 // Calls finish(a, row, team) for every row, which it has sorted before if there are scores.

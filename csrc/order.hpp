@@ -18,6 +18,7 @@ struct SoftOrder {
   std::int32_t* segment;    // soft sort only, likewise: see LaplaceOrder::Roots
   void* rest;
   void* slope;
+  double* grad_temperature;  // backward only, one per row; may be null
   std::size_t rows, n, temperature_stride;
   std::int32_t descending, wide, threads;
 };

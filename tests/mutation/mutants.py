@@ -198,7 +198,7 @@ PYTHON = (
         (_LAWS,),
     ),
     Mutant(
-        "src/softorder/methods/sorted_rows.py",
+        "src/softorder.kernels.sorted_rows.py",
         "mirrored = torch.where(place < self.present, self.present - 1 - place, place)",
         "mirrored = self.n - 1 - place.expand_as(ordered)",
         "in descending order what is absent goes first",

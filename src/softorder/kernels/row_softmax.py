@@ -2,83 +2,102 @@
 
 The same numbers as methods/softmax_rows.py has from a sort and a table of logits, from compiled
 kernels that sort only the scores that count: the first k for SoftSort, and for NeuralSort those
-whose share does not underflow. Nothing here is differentiable, but there is a vector-Jacobian
-product.
+whose share does not underflow. What takes no part is at -inf; ascending, at +inf; there is no NaN.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from softorder.kernels import native
+from softorder.kernels._operators import Fused, no_gradient
 
 FAMILIES = ("softsort", "neuralsort")  # in the order of enum RowSoftmaxFamily
 
 
-class Rows(NamedTuple):
-    """P, and what its backward pass needs: P itself, the scores, and where the first of them are.
-
-    `order` has the places of the first `taken` scores of a row in order, and anything behind.
-    """
-
-    result: Tensor
-    p: Tensor
-    scores: Tensor
-    order: Tensor
-    taken: Tensor
-
-
-def serves(scores: Tensor) -> bool:
-    """Whether there is a compiled kernel for these scores."""
-    return native.serves(scores, native.INT32)
-
-
-def rows(scores: Tensor, temperature: Tensor, descending: bool, *, family: str, k: int) -> Rows:
-    """The first k rows (..., k, n). What takes no part is at -inf; ascending, at +inf."""
+def _rows(
+    scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The first k rows (..., k, n), the places of the first scores in order, and their number."""
     scores = scores.contiguous()
     p = scores.new_empty(*scores.shape[:-1], k, scores.shape[-1])
     order = torch.empty_like(scores, dtype=torch.int32)
-    found = Rows(p, p, scores, order, order.new_empty(scores.shape[:-1]))
-    _call(found, None, None, temperature, descending, family)
-    return found
+    taken = order.new_empty(scores.shape[:-1])
+    _call(scores, p, order, taken, temperature, descending, family)
+    return p, order, taken
 
 
-def rows_vjp(
-    upstream: Tensor, saved: Rows, temperature: Tensor, descending: bool, *, family: str
-) -> Tensor:
-    """The gradient of the scores."""
-    gradient = torch.empty_like(saved.scores)
-    _call(saved, upstream.contiguous(), gradient, temperature, descending, family)
-    return gradient
+def _vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    family: str,
+    k: int,
+) -> tuple[Tensor, Tensor]:
+    scores, *found = kept
+    scores, upstream = scores.contiguous(), upstream.contiguous()
+    out = torch.empty_like(scores)
+    _call(scores, *found, temperature, descending, family, upstream, out)
+    return out, no_gradient(out)
+
+
+def _keep(
+    scores: Tensor, found: Sequence[Tensor], family: str, k: int
+) -> Sequence[Tensor]:
+    return scores, *found
+
+
+def _fake(
+    scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    *rows, n = scores.shape
+    order = scores.new_empty(scores.shape, dtype=torch.int32)
+    return scores.new_empty((*rows, k, n)), order, scores.new_empty(rows, dtype=torch.int32)
+
+
+rows = Fused(
+    "row_softmax",
+    options="str family, int k",
+    outputs=3,
+    forward=_rows,
+    keep=_keep,
+    vjp=_vjp,
+    fake=_fake,
+)
 
 
 def _call(
-    found: Rows,
-    upstream: Tensor | None,
-    gradient: Tensor | None,
+    scores: Tensor,
+    p: Tensor,
+    order: Tensor,
+    taken: Tensor,
     temperature: Tensor,
     descending: bool,
     family: str,
+    upstream: Tensor | None = None,
+    gradient: Tensor | None = None,
 ) -> None:
-    batch = found.scores.shape[:-1]
+    batch = scores.shape[:-1]
     temperature, stride = native.dense(temperature, batch)
     native.call(
         "row_softmax",
-        found.scores.data_ptr(),
-        temperature.data_ptr(),
-        found.p.data_ptr(),
-        found.order.data_ptr(),
-        found.taken.data_ptr(),
+        native.pointer(scores),
+        native.pointer(temperature),
+        native.pointer(p),
+        native.pointer(order),
+        native.pointer(taken),
         native.pointer(upstream),
         native.pointer(gradient),
         batch.numel(),
-        *found.p.shape[-2:],
+        *p.shape[-2:],
         stride,
         FAMILIES.index(family),
         descending,
-        found.scores.dtype is torch.float64,
+        scores.dtype is torch.float64,
         native.threads(),
     )

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softorder import _axis, hard
 from softorder.losses._lists import RankingLoss
-from softorder.methods.sorted_rows import sort_rows
+from softorder.kernels.sorted_rows import sort_rows
 from softorder.ops._method import computation
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.methods._base import Method
-from softorder.methods.sorted_rows import SortedRows, sort_rows
+from softorder.kernels.sorted_rows import SortedRows, sort_rows
 
 
 class FiniteMethod(Method):

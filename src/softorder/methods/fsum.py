@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density
-from softorder.kernels import fsum_fused
+from softorder.kernels import order, permutation
 from softorder.kernels.fsum_calculus import fsum
 from softorder.kernels.fsum_roots import roots
+from softorder.kernels.numbered import NUMBERED, number_of
 from softorder.kernels.threshold_torch import inverse
 from softorder.methods import fused
 from softorder.methods._base import Method, register
 from softorder.methods.shares import edge, log_share, share
-from softorder.methods.sorted_rows import SortedRows, ascending, sort_rows
+from softorder.kernels.sorted_rows import SortedRows, ascending, sort_rows
 
 _FAST = {
     "soft_rank": "O(n log n)",
@@ -27,9 +28,6 @@ _FAST = {
     "permutation_cross_entropy": "O(n log n)",
 }
 _TILED = _FAST | dict.fromkeys(("soft_rank", "soft_sort", "permutation_cross_entropy"), "O(n²)")
-
-_RANK = fused.Operator(fsum_fused.rank, fsum_fused.rank_vjp)
-_SORT = fused.Operator(fsum_fused.sort, fsum_fused.sort_vjp)
 
 
 class FSumMethod(Method):
@@ -58,28 +56,26 @@ class FSumMethod(Method):
         self.cost = cost
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        plain = partial(self._rank, temperature=temperature, descending=descending)
-        if fused.usable(temperature) and fsum_fused.serves(scores, self.density):
-            return fused.run(_RANK, scores, temperature, descending, plain)
-        return plain(scores)
+        plain = partial(self._rank, descending=descending)
+        if self.density is BUILT_IN["laplace"] and fused.usable(order.rank, scores, temperature):
+            return fused.run(order.rank, scores, temperature, descending, plain)
+        return plain(scores, temperature)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        plain = partial(self._sort, temperature=temperature, descending=descending)
-        if fused.usable(temperature) and fsum_fused.serves(scores, self.density):
-            return fused.run(_SORT, scores, temperature, descending, plain)
-        return plain(scores)
+        plain = partial(self._sort, descending=descending)
+        if self.density is BUILT_IN["laplace"] and fused.usable(order.sort, scores, temperature):
+            return fused.run(order.sort, scores, temperature, descending, plain)
+        return plain(scores, temperature)
 
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        plain = partial(self._permutation, temperature=temperature, descending=descending, k=k)
-        if fused.usable(temperature) and fsum_fused.serves_permutation(scores, self.density):
-            operator = fused.Operator(
-                partial(fsum_fused.permutation, density=self.density, k=k),
-                partial(fsum_fused.permutation_vjp, density=self.density),
-            )
-            return fused.run(operator, scores, temperature, descending, plain)
-        return plain(scores)
+        plain = partial(self._permutation, descending=descending, k=k)
+        kernel = permutation.permutation
+        if self.density in NUMBERED and fused.usable(kernel, scores, temperature):
+            options = number_of(self.density), k
+            return fused.run(kernel, scores, temperature, descending, plain, *options)
+        return plain(scores, temperature)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
         """In float64, where the slope of FSum underflows only across very wide gaps."""

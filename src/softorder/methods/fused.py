@@ -1,43 +1,50 @@
-"""Fused kernels in eager mode, as differentiable functions of the scores.
+"""Fused kernels as differentiable functions of the scores, and of the temperature where they can.
 
-First derivatives come from the kernel's vector-Jacobian product. Second ones come from the plain
-path, which is told as a function of the scores.
+First derivatives come from the kernel's vector-Jacobian product, in eager mode and under
+torch.compile alike. Second ones come from the plain path, which is told as a function of both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels import native
+from softorder.kernels._operators import Fused
+
+Plain = Callable[[Tensor, Tensor], Tensor]
 
 
-class Operator(NamedTuple):
-    """A fused kernel: its result comes first, then what its vector-Jacobian product needs."""
-
-    forward: Callable[..., Any]
-    vjp: Callable[..., Tensor]
-
-
-def usable(temperature: Tensor) -> bool:
-    """Whether fused kernels may run now: a temperature that learns needs the plain path."""
-    return _check.eager() and not (temperature.requires_grad and torch.is_grad_enabled())
+def usable(kernel: Fused, scores: Tensor, temperature: Tensor) -> bool:
+    """Whether the fused kernel may run now: torch.func and forward mode need the plain path."""
+    if temperature.requires_grad and torch.is_grad_enabled() and not kernel.learns_temperature:
+        return False
+    if _check.eager():
+        return native.serves(scores, temperature, most=native.INT32)
+    return _check.traceable() and native.serves_traced(scores)
 
 
 def run(
-    operator: Operator,
+    kernel: Fused,
     scores: Tensor,
     temperature: Tensor,
     descending: bool,
-    plain: Callable[[Tensor], Tensor],
+    plain: Plain,
+    *options: Any,
 ) -> Tensor:
-    """The operator's result, differentiable in the scores; `plain` computes the same."""
-    if torch.is_grad_enabled() and scores.requires_grad:
-        return _apply(scores, temperature, descending, operator, plain)
-    return operator.forward(scores, temperature, descending)[0]
+    """The kernel's result; `plain(scores, temperature)` computes the same."""
+    learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
+    if learns and temperature.requires_grad:
+        temperature = temperature.expand(scores.shape[:-1])
+    if not _check.eager():
+        return kernel.traced(scores, temperature, descending, *options)
+    if learns:
+        return _apply(scores, temperature, descending, kernel, plain, options)
+    return kernel.forward(scores, temperature, descending, *options)[0]
 
 
 class _Fused(torch.autograd.Function):
@@ -47,28 +54,45 @@ class _Fused(torch.autograd.Function):
         scores: Tensor,
         temperature: Tensor,
         descending: bool,
-        operator: Operator,
-        plain: Callable[[Tensor], Tensor],
+        kernel: Fused,
+        plain: Plain,
+        options: tuple[Any, ...],
     ) -> Tensor:
-        found = operator.forward(scores, temperature, descending)
-        ctx.kind = type(found)
-        ctx.statics = descending, operator, plain
-        ctx.save_for_backward(scores, temperature, *found[1:])
+        found = kernel.forward(scores, temperature, descending, *options)
+        ctx.statics = descending, kernel, plain, options
+        ctx.save_for_backward(scores, temperature, *kernel.keep(scores, found, *options))
         return found[0]
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, temperature, *saved = ctx.saved_tensors
-        descending, operator, plain = ctx.statics
-        if torch.is_grad_enabled() or not _check.eager():
-            with torch.enable_grad():
-                result = plain(scores)
-                (gradient,) = torch.autograd.grad(
-                    result, scores, upstream.to(result.dtype), create_graph=True
-                )
+        scores, temperature, *kept = ctx.saved_tensors
+        descending, kernel, plain, options = ctx.statics
+        wanted = ctx.needs_input_grad[:2]
+        if torch.is_grad_enabled() or not (_check.eager() and _check.plain(upstream)):
+            _check.dense("the gradient", upstream)
+            gradients = _plain_backward(plain, scores, temperature, wanted, upstream)
         else:
-            gradient = operator.vjp(upstream, ctx.kind(upstream, *saved), temperature, descending)
-        return gradient, None, None, None, None
+            arguments = upstream, kept, temperature, descending, wanted[1], *options
+            gradients = kernel.vjp(*arguments)
+        by_scores, by_temperature = (g if w else None for g, w in zip(gradients, wanted))
+        return by_scores, by_temperature, None, None, None, None
+
+
+def _plain_backward(
+    plain: Plain,
+    scores: Tensor,
+    temperature: Tensor,
+    wanted: tuple[bool, ...],
+    upstream: Tensor,
+) -> list[Tensor | None]:
+    """Differentiable once more."""
+    inputs = [v for v, w in zip((scores, temperature), wanted, strict=True) if w]
+    with torch.enable_grad():
+        result = plain(scores, temperature)
+        found = iter(
+            torch.autograd.grad(result, inputs, upstream.to(result.dtype), create_graph=True)
+        )
+    return [next(found) if w else None for w in wanted]
 
 
 # Function.apply without its preparations for torch.func, which is not at work in eager mode.

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.networks import Network, selection_network, sorting_network
+from softorder.networks import Network
+from softorder.networks.choice import network_for
 
 
 class Step(NamedTuple):
@@ -66,28 +67,10 @@ def _tensors(n: int, k: int, kind: str | None, device: torch.device) -> Program:
 _kept_tensors = lru_cache(maxsize=64)(_tensors)
 
 
-def network(n: int, k: int, kind: str | None) -> Network:
-    """The network that `program` takes.
-
-    Without a kind, "splitter" for few of many and "pairwise" otherwise: both are the networks of
-    fewer wires when their last wires are idle. The choice must not depend on n, if k < n.
-    """
-    if kind is None:
-        kind = selecting(k) if k < n else "pairwise"
-    if k == n and kind != "splitter":
-        return sorting_network(n, kind)
-    return selection_network(n, k, kind)
-
-
-def selecting(k: int) -> str:
-    """The kind of network for the selection of k: splitter networks are shallow for few."""
-    return "splitter" if k <= 8 else "pairwise"
-
-
 @lru_cache(maxsize=64)
 def _instructions(n: int, k: int, kind: str | None) -> tuple[list[list[np.ndarray]], np.ndarray]:
     """The fields of every Step, and the outputs. The first list holds all wires."""
-    wires = network(n, k, kind)
+    wires = network_for(n, k, kind)
     before = np.arange(wires.n)
     steps = []
     for pairs, needed in zip(wires.comparators, _needed(wires), strict=True):

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from softorder import _check, networks
-from softorder.kernels import network_fused
+from softorder.kernels import network
 from softorder.methods import fused, network_layers
 from softorder.methods._base import register
 from softorder.methods.finite import FiniteMethod, row_weights
 from softorder.methods.network_layers import COMPARATORS
-from softorder.methods.network_program import network, program, selecting
+from softorder.methods.network_program import program
+from softorder.networks.choice import selecting
 
 #: What a network breaks that is not that of fewer wires when its last ones are idle.
 _PADDING = (
@@ -160,19 +161,14 @@ class NetworkMethod(FiniteMethod):
         """The first k values, or rows of the permutation, of scores in the order of their wires."""
         x, count = wires.scores, wires.count
         path = self._plain_rows if matrix else self._plain_values
-        plain = partial(path, count=count, temperature=temperature, descending=descending, k=k)
-        if not (fused.usable(temperature) and network_fused.serves(x)):
-            return plain(x)
-        circuit = network_fused.Circuit(
-            network(x.shape[-1], k, self.kind), self.comparator, matrix, count
-        )
-        operator = fused.Operator(
-            partial(network_fused.run, circuit=circuit), partial(network_fused.vjp, circuit=circuit)
-        )
-        return fused.run(operator, x, temperature, descending, plain)
+        plain = partial(path, count=count, descending=descending, k=k)
+        if not fused.usable(network.run, x, temperature):
+            return plain(x, temperature)
+        options = count, self.kind, self.comparator, k, matrix
+        return fused.run(network.run, x, temperature, descending, plain, *options)
 
     def _plain_values(
-        self, x: Tensor, count: Tensor | None, temperature: Tensor, descending: bool, k: int
+        self, x: Tensor, temperature: Tensor, count: Tensor | None, descending: bool, k: int
     ) -> Tensor:
         plan = program(x.shape[-1], k, self.kind, x.device)
         start, values = network_layers.wires_first(x, descending)
@@ -181,7 +177,7 @@ class NetworkMethod(FiniteMethod):
         return start + (-t if descending else t)
 
     def _plain_rows(
-        self, x: Tensor, count: Tensor | None, temperature: Tensor, descending: bool, k: int
+        self, x: Tensor, temperature: Tensor, count: Tensor | None, descending: bool, k: int
     ) -> Tensor:
         plan = program(x.shape[-1], k, self.kind, x.device)
         _, values = network_layers.wires_first(x, descending)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 
@@ -11,7 +10,8 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import isotonic, isotonic_fused, ordering
+from softorder.kernels import isotonic, ordering, permutahedron
+from softorder.kernels._operators import Fused
 from softorder.methods import fused
 from softorder.methods._base import register
 from softorder.methods.finite import FiniteMethod
@@ -67,35 +67,28 @@ class PermutahedronMethod(FiniteMethod):
         _check.choice("regularization", regularization, REGULARIZATIONS)
         self.regularization = regularization
         self.name = "permutahedron" if regularization == "l2" else f"permutahedron_{regularization}"
-        self._fused_rank, self._fused_sort = map(self._fused, ("rank", "sort"))
         self.smoothness = "piecewise linear" if regularization == "l2" else "once, by pieces smooth"
 
-    def _fused(self, operator: str) -> fused.Operator:
-        entropic = self.regularization == "kl"
-        return fused.Operator(
-            partial(isotonic_fused.project, operator=operator, entropic=entropic),
-            partial(isotonic_fused.project_vjp, operator=operator, entropic=entropic),
-        )
-
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        plain = partial(super().soft_rank, temperature=temperature, descending=descending)
-        return self._run(self._fused_rank, scores, temperature, descending, plain)
+        plain = partial(super().soft_rank, descending=descending)
+        return self._run(permutahedron.rank, scores, temperature, descending, plain)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        plain = partial(super().soft_sort, temperature=temperature, descending=descending)
-        return self._run(self._fused_sort, scores, temperature, descending, plain)
+        plain = partial(super().soft_sort, descending=descending)
+        return self._run(permutahedron.sort, scores, temperature, descending, plain)
 
     def _run(
         self,
-        operator: fused.Operator,
+        kernel: Fused,
         scores: Tensor,
         temperature: Tensor,
         descending: bool,
-        plain: Callable[[Tensor], Tensor],
+        plain: fused.Plain,
     ) -> Tensor:
-        if fused.usable(temperature) and isotonic_fused.serves(scores):
-            return fused.run(operator, scores, temperature, descending, plain)
-        return plain(scores)
+        if fused.usable(kernel, scores, temperature):
+            entropic = self.regularization == "kl"
+            return fused.run(kernel, scores, temperature, descending, plain, entropic)
+        return plain(scores, temperature)
 
     def _ranks(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool

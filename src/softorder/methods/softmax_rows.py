@@ -6,7 +6,6 @@ Rows sum to 1, columns need not: an element may be wanted for several places, or
 from __future__ import annotations
 
 import math
-from functools import partial
 from types import MappingProxyType
 
 import torch
@@ -40,20 +39,17 @@ class RowSoftmaxMethod(MatrixMethod):
     ) -> Tensor:
         if k == 0:
             return x.unsqueeze(-2)[..., :0, :]
-        if not (fused.usable(temperature) and row_softmax.serves(x)):
+        if not fused.usable(row_softmax.rows, x, temperature):
             return self._plain_rows(x, live, temperature, descending, k)
 
-        def plain(x: Tensor) -> Tensor:
+        def plain(x: Tensor, temperature: Tensor) -> Tensor:
             x = x if live is None else torch.where(live, x, 0.0)
             return self._plain_rows(x, live, temperature, descending, k)
 
         if live is not None:
             x = torch.where(live, x, -math.inf if descending else math.inf)
-        operator = fused.Operator(
-            partial(row_softmax.rows, family=self.family, k=k),
-            partial(row_softmax.rows_vjp, family=self.family),
-        )
-        return fused.run(operator, x, temperature, descending, plain)
+        options = self.family, k
+        return fused.run(row_softmax.rows, x, temperature, descending, plain, *options)
 
     def _plain_rows(
         self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int

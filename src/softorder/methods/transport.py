@@ -17,7 +17,7 @@ from softorder.kernels import transport
 from softorder.kernels.transport_solver import Solution
 from softorder.methods import transport_rows
 from softorder.methods._base import Method, register
-from softorder.methods.sorted_rows import ascending
+from softorder.kernels.sorted_rows import ascending
 from softorder.methods.threshold import ThresholdMethod
 from softorder.methods.transport_plan import transport_plan
 
