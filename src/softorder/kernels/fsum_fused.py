@@ -24,15 +24,16 @@ _ORDER = struct.Struct("@9P3N3i0P")  # struct SoftOrder of csrc/order.hpp, field
 _PERMUTATION = struct.Struct("@6P4N4i0P")  # struct Permutation of csrc/permutation.hpp
 
 
-def serves(scores: Tensor, density: Density) -> bool:
+def serves(scores: Tensor, temperature: Tensor, density: Density) -> bool:
     """Whether there is a compiled kernel for the ranks and the sort of these scores."""
-    return density is BUILT_IN["laplace"] and native.serves(scores, native.INT32)
+    laplace = density is BUILT_IN["laplace"]
+    return laplace and native.serves(scores, temperature, most=native.INT32)
 
 
-def serves_permutation(scores: Tensor, density: Density) -> bool:
+def serves_permutation(scores: Tensor, temperature: Tensor, density: Density) -> bool:
     """Whether there is one for their permutations; it wants finite scores."""
     known = any(density is law for law in BUILT_IN.values())
-    return known and native.serves(scores) and _check.finite(scores)
+    return known and native.serves(scores, temperature) and _check.finite(scores)
 
 
 class Ranks(NamedTuple):
@@ -110,7 +111,7 @@ def permutation(
 ) -> Permutation:
     """P_ji = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ) with FSum(t_j) = j: the first k rows."""
     scores, n = scores.contiguous(), scores.shape[-1]
-    levels = torch.arange(k + 1) + (n - k if descending else 0)
+    levels = torch.arange(k + 1, device="cpu") + (n - k if descending else 0)
     sources = ordering.sort(scores).values.double()
     centre, rest = fsum.invert(sources, levels, temperature, density)
     p = scores.new_empty(*scores.shape[:-1], k, n)
@@ -151,11 +152,11 @@ def _call_permutation(
     native.call(
         name,
         _PERMUTATION.pack(
-            scores.data_ptr(),
-            found.centre.data_ptr(),
-            found.rest.data_ptr(),
-            temperature.data_ptr(),
-            out.data_ptr(),
+            native.pointer(scores),
+            native.pointer(found.centre),
+            native.pointer(found.rest),
+            native.pointer(temperature),
+            native.pointer(out),
             native.pointer(upstream),
             rows.numel(),
             found.centre.shape[-1] - 1,
@@ -180,15 +181,15 @@ def _call(
 ) -> None:
     rows, n = out.shape[:-1], out.shape[-1]
     temperature, stride = native.dense(temperature, rows)
-    pointers = [v.data_ptr() for v in saved]
+    pointers = [native.pointer(v) for v in saved]
     pointers += [0] * (5 - len(pointers))
     native.call(
         name,
         _ORDER.pack(
             native.pointer(scores),
             native.pointer(upstream),
-            temperature.data_ptr(),
-            out.data_ptr(),
+            native.pointer(temperature),
+            native.pointer(out),
             *pointers,
             rows.numel(),
             n,

@@ -110,9 +110,9 @@ def _compiled(s: Tensor, w: Tensor, entropic: bool) -> Tensor:
     native.call(
         "isotonic",
         _ISOTONIC.pack(
-            s.data_ptr(),
-            w.data_ptr(),
-            first.data_ptr(),
+            native.pointer(s),
+            native.pointer(w),
+            native.pointer(first),
             s.numel() // max(n, 1),
             n,
             entropic,

@@ -34,9 +34,9 @@ class Projected(NamedTuple):
     ranks: Tensor
 
 
-def serves(scores: Tensor) -> bool:
+def serves(scores: Tensor, temperature: Tensor) -> bool:
     """Whether there is a compiled kernel for these scores."""
-    return native.serves(scores, native.INT32)
+    return native.serves(scores, temperature, most=native.INT32)
 
 
 def project(
@@ -89,12 +89,12 @@ def _call(
         _PERMUTAHEDRON.pack(
             native.pointer(scores),
             native.pointer(upstream),
-            temperature.data_ptr(),
-            found.result.data_ptr(),
-            found.values.data_ptr(),
-            found.order.data_ptr(),
-            found.starts.data_ptr(),
-            found.ranks.data_ptr(),
+            native.pointer(temperature),
+            native.pointer(found.result),
+            native.pointer(found.values),
+            native.pointer(found.order),
+            native.pointer(found.starts),
+            native.pointer(found.ranks),
             rows.numel(),
             n,
             stride,

@@ -26,9 +26,9 @@ def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
     native.call(
         "sort",
         _SORT.pack(
-            scores.data_ptr(),
-            values.data_ptr(),
-            order.data_ptr(),
+            native.pointer(scores),
+            native.pointer(values),
+            native.pointer(order),
             scores.numel() // max(n, 1),
             n,
             _FORMATS[scores.dtype],
@@ -60,15 +60,15 @@ def fsum(
     temperature, temperature_stride = native.dense(temperature, rows)
     sources_taken, source_stride = _counts(source_count, rows)
     targets_taken, target_stride = _counts(target_count, rows)
-    out = torch.empty(targets.shape, dtype=sources.dtype)
+    out = sources.new_empty(targets.shape)
     native.call(
         "fsum",
         _FSUM.pack(
             *map(native.pointer, matrices),
-            temperature.data_ptr(),
+            native.pointer(temperature),
             native.pointer(sources_taken),
             native.pointer(targets_taken),
-            out.data_ptr(),
+            native.pointer(out),
             rows.numel(),
             sources.shape[-1],
             targets.shape[-1],
@@ -97,16 +97,16 @@ def invert(
     )
     temperature, temperature_stride = native.dense(temperature, rows)
     taken, count_stride = _counts(count, rows)
-    centre, rest = (torch.empty(*rows, n, dtype=sources.dtype) for _ in range(2))
+    centre, rest = (sources.new_empty(*rows, n) for _ in range(2))
     native.call(
         "fsum_invert",
         _INVERT.pack(
-            sources.data_ptr(),
-            levels.data_ptr(),
-            temperature.data_ptr(),
+            native.pointer(sources),
+            native.pointer(levels),
+            native.pointer(temperature),
             native.pointer(taken),
-            centre.data_ptr(),
-            rest.data_ptr(),
+            native.pointer(centre),
+            native.pointer(rest),
             rows.numel(),
             sources.shape[-1],
             n,
@@ -123,7 +123,8 @@ def invert(
 
 def _same(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same memory seen in the same way."""
-    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
+    there = native.pointer(a) == native.pointer(b)
+    return there and a.shape == b.shape and a.stride() == b.stride()
 
 
 def _matrix(value: Tensor | None) -> Tensor | None:

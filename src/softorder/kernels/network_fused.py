@@ -40,9 +40,9 @@ class Found(NamedTuple):
     scores: Tensor
 
 
-def serves(scores: Tensor) -> bool:
+def serves(scores: Tensor, temperature: Tensor) -> bool:
     """Whether there is a compiled kernel for these scores."""
-    return native.serves(scores)
+    return native.serves(scores, temperature)
 
 
 def run(scores: Tensor, temperature: Tensor, descending: bool, *, circuit: Circuit) -> Found:
@@ -79,14 +79,14 @@ def _call(
     native.call(
         "network",
         _NETWORK.pack(
-            scores.data_ptr(),
-            temperature.data_ptr(),
+            native.pointer(scores),
+            native.pointer(temperature),
             native.pointer(count),
             low.ctypes.data,
             high.ctypes.data,
             outputs.ctypes.data,
             native.pointer(upstream),
-            out.data_ptr(),
+            native.pointer(out),
             rows.numel(),
             network.n,
             network.k,

@@ -34,9 +34,9 @@ class Rows(NamedTuple):
     taken: Tensor
 
 
-def serves(scores: Tensor) -> bool:
+def serves(scores: Tensor, temperature: Tensor) -> bool:
     """Whether there is a compiled kernel for these scores."""
-    return native.serves(scores, native.INT32)
+    return native.serves(scores, temperature, most=native.INT32)
 
 
 def rows(scores: Tensor, temperature: Tensor, descending: bool, *, family: str, k: int) -> Rows:
@@ -71,11 +71,11 @@ def _call(
     native.call(
         "row_softmax",
         _ROW_SOFTMAX.pack(
-            found.scores.data_ptr(),
-            temperature.data_ptr(),
-            found.p.data_ptr(),
-            found.order.data_ptr(),
-            found.taken.data_ptr(),
+            native.pointer(found.scores),
+            native.pointer(temperature),
+            native.pointer(found.p),
+            native.pointer(found.order),
+            native.pointer(found.taken),
             native.pointer(upstream),
             native.pointer(gradient),
             batch.numel(),

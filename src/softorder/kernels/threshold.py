@@ -190,8 +190,9 @@ def backward(
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the scores; and per row of k, and of temperature if wanted. For eager mode."""
     arguments = upstream, scores, temperature, b, density, by_temperature
-    if _check.plain(upstream, scores, temperature):
+    if _check.plain(upstream, scores, temperature, b):
         return _backward_cpu(*arguments)
+    _check.dense("the gradient", upstream)
     return torch.ops.softorder.soft_topk_backward(*arguments)
 
 
@@ -206,7 +207,7 @@ def backward_of_one(
 ) -> tuple[Tensor, Tensor]:
     """The same where the upstream of a row (rows, n) is `weight` at `index` and 0 elsewhere."""
     weight = weight.to(scores.dtype)
-    if _native(density) and _check.plain(weight, index, scores, temperature):
+    if _native(density) and _check.plain(weight, index, scores, temperature, b):
         return native_topk.backward(weight, scores, temperature, b, density, by_temperature, index)
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))

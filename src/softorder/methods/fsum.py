@@ -59,13 +59,13 @@ class FSumMethod(Method):
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._rank, temperature=temperature, descending=descending)
-        if fused.usable(temperature) and fsum_fused.serves(scores, self.density):
+        if fused.usable(temperature) and fsum_fused.serves(scores, temperature, self.density):
             return fused.run(_RANK, scores, temperature, descending, plain)
         return plain(scores)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._sort, temperature=temperature, descending=descending)
-        if fused.usable(temperature) and fsum_fused.serves(scores, self.density):
+        if fused.usable(temperature) and fsum_fused.serves(scores, temperature, self.density):
             return fused.run(_SORT, scores, temperature, descending, plain)
         return plain(scores)
 
@@ -73,7 +73,9 @@ class FSumMethod(Method):
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         plain = partial(self._permutation, temperature=temperature, descending=descending, k=k)
-        if fused.usable(temperature) and fsum_fused.serves_permutation(scores, self.density):
+        if fused.usable(temperature) and fsum_fused.serves_permutation(
+            scores, temperature, self.density
+        ):
             operator = fused.Operator(
                 partial(fsum_fused.permutation, density=self.density, k=k),
                 partial(fsum_fused.permutation_vjp, density=self.density),

@@ -60,7 +60,8 @@ class _Fused(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, temperature, *saved = ctx.saved_tensors
         descending, operator, plain = ctx.statics
-        if torch.is_grad_enabled() or not _check.eager():
+        if torch.is_grad_enabled() or not (_check.eager() and _check.plain(upstream)):
+            _check.dense("the gradient", upstream)
             with torch.enable_grad():
                 result = plain(scores)
                 (gradient,) = torch.autograd.grad(

@@ -161,7 +161,7 @@ class NetworkMethod(FiniteMethod):
         x, count = wires.scores, wires.count
         path = self._plain_rows if matrix else self._plain_values
         plain = partial(path, count=count, temperature=temperature, descending=descending, k=k)
-        if not (fused.usable(temperature) and network_fused.serves(x)):
+        if not (fused.usable(temperature) and network_fused.serves(x, temperature)):
             return plain(x)
         circuit = network_fused.Circuit(
             network(x.shape[-1], k, self.kind), self.comparator, matrix, count

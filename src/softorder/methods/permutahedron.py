@@ -93,7 +93,7 @@ class PermutahedronMethod(FiniteMethod):
         descending: bool,
         plain: Callable[[Tensor], Tensor],
     ) -> Tensor:
-        if fused.usable(temperature) and isotonic_fused.serves(scores):
+        if fused.usable(temperature) and isotonic_fused.serves(scores, temperature):
             return fused.run(operator, scores, temperature, descending, plain)
         return plain(scores)
 

@@ -40,7 +40,7 @@ class RowSoftmaxMethod(MatrixMethod):
     ) -> Tensor:
         if k == 0:
             return x.unsqueeze(-2)[..., :0, :]
-        if not (fused.usable(temperature) and row_softmax.serves(x)):
+        if not (fused.usable(temperature) and row_softmax.serves(x, temperature)):
             return self._plain_rows(x, live, temperature, descending, k)
 
         def plain(x: Tensor) -> Tensor:
