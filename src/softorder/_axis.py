@@ -58,6 +58,13 @@ def per_row(value: _check.PerRow) -> Tensor:
     return torch.full((), value, dtype=torch.float64, device="cpu")
 
 
+def per_rows(one: _check.PerRow, other: _check.PerRow) -> tuple[Tensor, Tensor]:
+    """Two of them."""
+    if isinstance(one, Tensor) or isinstance(other, Tensor) or not _check.eager():
+        return per_row(one), per_row(other)
+    return _constant(one), _constant(other)  # what happens most, with one look at the mode
+
+
 @lru_cache(maxsize=1024)
 def _constant(value: float) -> Tensor:
     # A cached tensor must be usable everywhere, also when it was first needed in inference mode.

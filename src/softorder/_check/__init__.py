@@ -18,7 +18,8 @@ from softorder._check import (
     targets,
     weights,
 )
-from softorder._check._mode import eager, finite, plain
+from softorder._check._kinds import dense, no_wrapper
+from softorder._check._mode import PLAIN, eager, finite, plain, traceable, transformed
 from softorder._check._numbers import between, count, max_iterations, positive, share, tolerance
 from softorder._check._options import (
     choice,
@@ -35,12 +36,14 @@ from softorder._check._tensors import floating, mask, points, probs, scores, who
 from softorder._check._values import PerRow
 
 __all__ = [
+    "PLAIN",
     "PerRow",
     "attention",
     "beams",
     "between",
     "choice",
     "count",
+    "dense",
     "eager",
     "estimators",
     "finite",
@@ -54,6 +57,7 @@ __all__ = [
     "methods",
     "needed",
     "neighbours",
+    "no_wrapper",
     "one_of",
     "plain",
     "points",
@@ -71,6 +75,8 @@ __all__ = [
     "temperature_alone",
     "together",
     "tolerance",
+    "traceable",
+    "transformed",
     "weights",
     "whole",
     "whole_k",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from softorder._check import _values
-from softorder._check._mode import eager
+from softorder._check import _kinds, _values
+from softorder._check._mode import PLAIN, eager
 from softorder._check._values import FLOATING, PerRow, first
+
+_STRIDED = torch.strided
 
 
 def scores(scores: Tensor, dim: int) -> None:
@@ -31,6 +33,7 @@ def mask(mask: Tensor | None, scores: Tensor) -> None:
         raise TypeError(f"mask must be a tensor of dtype bool, but got {type(mask).__name__}")
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be a tensor of dtype bool, but got {_values.dtype(mask)}")
+    _kinds.dense("mask", mask)
     if not _values.broadcasts(mask.shape, scores.shape):
         raise ValueError(
             f"mask must broadcast to the shape of scores, {tuple(scores.shape)}, "
@@ -47,6 +50,8 @@ def floating(name: str, value: Tensor) -> None:
         raise TypeError(
             f"{name} must have one of the dtypes {allowed}, but got {_values.dtype(value)}"
         )
+    if value.layout is not _STRIDED or value.is_nested or type(value) not in PLAIN:
+        _kinds.dense(name, value)
     if value.dim() == 0:
         raise ValueError(f"{name} must have at least one axis, but got a tensor of shape ()")
 
@@ -57,6 +62,7 @@ def with_axes(name: str, value: Tensor, axes: int) -> None:
         raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
     if not value.dtype.is_floating_point:
         raise TypeError(f"{name} must have a floating dtype, but got {_values.dtype(value)}")
+    _kinds.dense(name, value)
     if value.dim() < axes:
         raise ValueError(f"{name} must have at least {axes} axes, but got {tuple(value.shape)}")
 
@@ -70,6 +76,7 @@ def points(name: str, value: Tensor, sources: Tensor, size: int | None = None) -
         raise TypeError(
             f"{name} must have the dtype of sources, {sources.dtype}, but got {value.dtype}"
         )
+    _kinds.dense(name, value)
     if value.dim() == 0 or size not in (None, value.shape[-1]):
         wanted = "at least one axis" if size is None else f"{size} entries on its last axis"
         raise ValueError(f"{name} must have {wanted}, but got shape {tuple(value.shape)}")
@@ -79,8 +86,9 @@ def integers(name: str, value: Tensor) -> None:
     """A tensor of integers."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor of integers, but got {type(value).__name__}")
-    if value.dtype.is_floating_point or value.dtype in _values.NOT_COUNTS:
+    if value.dtype.is_floating_point:
         raise TypeError(f"{name} must hold integers, but got a tensor of {_values.dtype(value)}")
+    _values.real_numbers(name, value, "integers")
 
 
 def whole(name: str, value: Tensor, why: str) -> None:

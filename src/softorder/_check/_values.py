@@ -8,6 +8,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from softorder._check import _kinds
+
 PerRow = float | Tensor  #: a number, or a tensor that broadcasts over the rows
 
 FLOATING = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -26,10 +28,11 @@ def is_number(name: str, value: object) -> bool:
     raise TypeError(f"{name} must be a real number or a tensor, but got {kind.__name__}")
 
 
-def real_numbers(name: str, value: Tensor) -> None:
-    """A tensor that holds real numbers, whole or not."""
-    if value.dtype in NOT_COUNTS:
-        raise TypeError(f"{name} must hold real numbers, but got a tensor of {dtype(value)}")
+def real_numbers(name: str, value: Tensor, what: str = "real numbers") -> None:
+    """A dense tensor that holds real numbers, whole or not."""
+    if value.dtype in NOT_COUNTS or value.is_quantized:
+        raise TypeError(f"{name} must hold {what}, but got a tensor of {dtype(value)}")
+    _kinds.dense(name, value)
 
 
 def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from softorder._check._numbers import at_least
 from softorder._check._options import choice
+from softorder._check._tensors import floating
 
 
 def start(start: float | None, features: int | None, k: float | None) -> None:
@@ -45,7 +46,9 @@ def inputs(shape: tuple[int, ...], features: int | None, logits: Tensor | None) 
     if features is not None and logits is not None:
         raise ValueError("logits must be None for a gate that has logits of its own")
     if features is None:
-        features = own_logits(logits).shape[-1]
+        logits = own_logits(logits)
+        floating("logits", logits)
+        features = logits.shape[-1]
     if shape[-1] != features:
         raise ValueError(f"x must have {features} features along dim, but got {shape[-1]}")
     if logits is not None and tuple(logits.shape[:-1]) not in ((), shape[:-1][:1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from softorder._check import _tensors
+from softorder._check import _kinds, _tensors
 from softorder._check._mode import eager
 from softorder._check._values import first
 
@@ -75,8 +75,9 @@ def relevance(name: str, target: Tensor, scores: Tensor) -> None:
     """One real number for each score."""
     if not isinstance(target, Tensor):
         raise TypeError(f"{name} must be a tensor, but got {type(target).__name__}")
-    if target.dtype.is_complex:
+    if target.dtype.is_complex or target.is_quantized:
         raise TypeError(f"{name} must hold real numbers, but got a tensor of {target.dtype}")
+    _kinds.dense(name, target)
     if target.shape != scores.shape:
         raise ValueError(
             f"{name} must have the shape of scores, {tuple(scores.shape)}, but got shape "

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder._check import _kinds, _values
 from softorder._check._mode import eager
 from softorder._check._numbers import count
 from softorder._check._values import broadcasts, is_number
@@ -39,9 +40,10 @@ def as_p_k(p_k: Tensor | Sequence[float]) -> Tensor:
     if isinstance(p_k, Tensor):
         if not p_k.dtype.is_floating_point:
             raise TypeError(f"p_k must hold real numbers, but got a tensor of {p_k.dtype}")
+        _kinds.dense("p_k", p_k)
         return p_k
     try:
-        return torch.tensor(p_k, dtype=torch.float64)
+        return torch.tensor(p_k, dtype=torch.float64, device="cpu")
     except (TypeError, ValueError) as error:
         raise TypeError(f"p_k must be a tensor or a list of numbers, but got {p_k!r}") from error
 
@@ -78,6 +80,7 @@ def per_class(weight: Tensor | None, classes: int | None = None) -> None:
         return
     if not isinstance(weight, Tensor):
         raise TypeError(f"weight must be a tensor or None, but got {type(weight).__name__}")
+    _values.real_numbers("weight", weight)
     if weight.dim() != 1 or (classes is not None and len(weight) != classes):
         shape = "(C,)" if classes is None else f"({classes},)"
         raise ValueError(f"weight must have the shape {shape}, but got {tuple(weight.shape)}")

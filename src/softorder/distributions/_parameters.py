@@ -72,7 +72,7 @@ class Parameters:
             taking_part = (self.rows > -torch.inf).sum(-1)
             return self.design(self.rows, torch.minimum(k.detach().long(), taking_part))
         if not self.design.fixed_size:
-            return self.design(self.probs, torch.zeros((), dtype=torch.int64))
+            return self.design(self.probs, torch.zeros((), dtype=torch.int64, device="cpu"))
         # Σ π is known better than by summing, unless fewer than k units take part
         total = None if k is None else torch.minimum(k, (self.probs > 0).sum(-1).double())
         extended = extend(self.probs, total)

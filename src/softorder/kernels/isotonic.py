@@ -106,9 +106,9 @@ def _compiled(s: Tensor, w: Tensor, entropic: bool) -> Tensor:
     first, n = torch.empty_like(s, dtype=torch.int64), s.shape[-1]
     native.call(
         "isotonic",
-        s.data_ptr(),
-        w.data_ptr(),
-        first.data_ptr(),
+        native.pointer(s),
+        native.pointer(w),
+        native.pointer(first),
         s.numel() // max(n, 1),
         n,
         entropic,

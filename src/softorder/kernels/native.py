@@ -23,6 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from softorder import _check
+
 KINDS = ("torch", "native")
 LEVELS = ("baseline", "avx2", "avx512")  #: from the narrowest to the widest
 INT32 = 2**31 - 1  #: the longest row of a kernel whose indices are int32
@@ -84,9 +86,24 @@ def enabled() -> bool:
     return _enabled
 
 
-def serves(scores: Tensor, most: int | None = None) -> bool:
-    """Whether a compiled kernel, for rows of so many scores at the most, may take these."""
-    return scores.device.type == "cpu" and (most is None or scores.shape[-1] <= most) and enabled()
+def serves(scores: Tensor, *others: Tensor, most: int | None = None) -> bool:
+    """Whether a compiled kernel, for rows of so many scores at the most, may take these.
+
+    `others` are all the tensors that become pointers with the scores.
+    """
+    return (
+        _check.plain(scores, *others) and (most is None or scores.shape[-1] <= most) and enabled()
+    )
+
+
+def serves_traced(scores: Tensor) -> bool:
+    """The same while a graph is recorded, where tensors have no memory yet."""
+    return type(scores) in _check.PLAIN and scores.device.type == "cpu" and _enabled_for_good()
+
+
+@torch.compiler.assume_constant_result
+def _enabled_for_good() -> bool:
+    return enabled()
 
 
 _switch = threading.Lock()
@@ -308,8 +325,20 @@ def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
 
 
 def pointer(value: Tensor | None) -> int:
-    """Where it begins; 0 for nothing."""
-    return 0 if value is None else value.data_ptr()
+    """Where it begins; 0 for nothing. Every address that a kernel gets comes from here.
+
+    A tensor without memory is an error, not a crash: `serves` and the dispatcher let none through,
+    but a result that was allocated under a mode of torch may be one.
+    """
+    if value is None:
+        return 0
+    address = value.data_ptr()
+    if not address and value.numel():
+        raise TypeError(
+            "compiled kernels need tensors with memory of their own on the CPU, but got a "
+            f"{type(value).__name__} on the device {value.device} without any"
+        )
+    return address
 
 
 def threads() -> int:

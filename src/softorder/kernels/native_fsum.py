@@ -18,9 +18,9 @@ def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
     n = scores.shape[-1]
     native.call(
         "sort",
-        scores.data_ptr(),
-        values.data_ptr(),
-        order.data_ptr(),
+        native.pointer(scores),
+        native.pointer(values),
+        native.pointer(order),
         scores.numel() // max(n, 1),
         n,
         _FORMATS[scores.dtype],
@@ -51,14 +51,14 @@ def fsum(
     temperature, temperature_stride = native.dense(temperature, rows)
     sources_taken, source_stride = _counts(source_count, rows)
     targets_taken, target_stride = _counts(target_count, rows)
-    out = torch.empty(targets.shape, dtype=sources.dtype)
+    out = sources.new_empty(targets.shape)
     native.call(
         "fsum",
         *map(native.pointer, matrices),
-        temperature.data_ptr(),
+        native.pointer(temperature),
         native.pointer(sources_taken),
         native.pointer(targets_taken),
-        out.data_ptr(),
+        native.pointer(out),
         rows.numel(),
         sources.shape[-1],
         targets.shape[-1],
@@ -86,15 +86,15 @@ def invert(
     )
     temperature, temperature_stride = native.dense(temperature, rows)
     taken, count_stride = _counts(count, rows)
-    centre, rest = (torch.empty(*rows, n, dtype=sources.dtype) for _ in range(2))
+    centre, rest = (sources.new_empty(*rows, n) for _ in range(2))
     native.call(
         "fsum_invert",
-        sources.data_ptr(),
-        levels.data_ptr(),
-        temperature.data_ptr(),
+        native.pointer(sources),
+        native.pointer(levels),
+        native.pointer(temperature),
         native.pointer(taken),
-        centre.data_ptr(),
-        rest.data_ptr(),
+        native.pointer(centre),
+        native.pointer(rest),
         rows.numel(),
         sources.shape[-1],
         n,
@@ -110,7 +110,8 @@ def invert(
 
 def _same(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same memory seen in the same way."""
-    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
+    there = native.pointer(a) == native.pointer(b)
+    return there and a.shape == b.shape and a.stride() == b.stride()
 
 
 def _matrix(value: Tensor | None) -> Tensor | None:

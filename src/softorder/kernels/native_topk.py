@@ -14,29 +14,29 @@ def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tup
     """p, and its thresholds: centres and rests, stacked."""
     x = scores.contiguous()
     p = torch.empty_like(x)
-    return p, _solve(x, k, temperature, density, p.data_ptr(), 0)
+    return p, _solve(x, k, temperature, density, native.pointer(p), 0)
 
 
 def threshold(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
 ) -> tuple[Tensor, Tensor]:
     """Thresholds, and the number of passes that they took."""
-    sweeps = torch.empty(scores.shape[:-1], dtype=torch.int32)
-    return _solve(scores.contiguous(), k, temperature, density, 0, sweeps.data_ptr()), sweeps
+    sweeps = scores.new_empty(scores.shape[:-1], dtype=torch.int32)
+    return _solve(scores.contiguous(), k, temperature, density, 0, native.pointer(sweeps)), sweeps
 
 
 def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, sweeps: int) -> Tensor:
     """Thresholds of the last axis of float32 or float64 scores; fills p and sweeps if given."""
     *shape, n = x.shape
     b = x.new_empty(2, *shape)
-    rows, centre = b.numel() // 2, b.data_ptr()
+    rows, centre = b.numel() // 2, native.pointer(b)
     k, k_stride = native.dense(k, shape)
     temperature, temperature_stride = native.dense(temperature, shape)
     native.call(
         "topk_forward",
-        x.data_ptr(),
-        k.data_ptr(),
-        temperature.data_ptr(),
+        native.pointer(x),
+        native.pointer(k),
+        native.pointer(temperature),
         p,
         centre,
         centre + rows * x.element_size(),
@@ -70,17 +70,17 @@ def backward(
     where = None if index is None else index.contiguous()
     by_scores = torch.empty_like(x)
     by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
-    rows, centre, by_k = b.numel() // 2, b.data_ptr(), by_row.data_ptr()
+    rows, centre, by_k = b.numel() // 2, native.pointer(b), native.pointer(by_row)
     temperature, stride = native.dense(temperature, shape)
     native.call(
         "topk_backward",
-        x.data_ptr(),
-        v.data_ptr(),
+        native.pointer(x),
+        native.pointer(v),
         native.pointer(where),
-        temperature.data_ptr(),
+        native.pointer(temperature),
         centre,
         centre + rows * x.element_size(),
-        by_scores.data_ptr(),
+        native.pointer(by_scores),
         by_k,
         by_k + rows * by_row.element_size() if by_temperature else 0,
         rows,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,7 +49,7 @@ def _vjp(
     temperature: Tensor,
     descending: bool,
     by_temperature: bool,
-    *options: object,
+    *options: Any,
 ) -> tuple[Tensor, Tensor]:
     scores, upstream = kept[0].contiguous(), upstream.contiguous()
     out = torch.empty_like(scores)

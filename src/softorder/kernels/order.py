@@ -16,9 +16,7 @@ from softorder.kernels import native
 from softorder.kernels._operators import Fused, no_gradient
 
 
-def _rank(
-    scores: Tensor, temperature: Tensor, descending: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def _rank(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, Tensor, Tensor]:
     """1/2 + Σ_j F((x_i - x_j)/τ) over the last axis; the sorted scores, and their indices."""
     scores = scores.contiguous()
     ranks, values = torch.empty_like(scores), torch.empty_like(scores)
@@ -34,9 +32,7 @@ def _rank_vjp(
     descending: bool,
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    return _gradients(
-        "soft_rank_backward", upstream, kept, temperature, descending, by_temperature
-    )
+    return _gradients("soft_rank_backward", upstream, kept, temperature, descending, by_temperature)
 
 
 def _sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
@@ -61,9 +57,7 @@ def _sort_vjp(
     descending: bool,
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    return _gradients(
-        "soft_sort_backward", upstream, kept, temperature, descending, by_temperature
-    )
+    return _gradients("soft_sort_backward", upstream, kept, temperature, descending, by_temperature)
 
 
 def _keep(scores: Tensor, found: Sequence[Tensor]) -> Sequence[Tensor]:

@@ -2,9 +2,10 @@
 
     P_ji = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ)    with    FSum(t_j) = j
 
-The same numbers as methods/fsum.py has: a sort, the thresholds of `fsum.invert`, and compiled kernels
-for the entries and for the vector-Jacobian product. Infinite scores have no part in these: the
-rows and columns of what is certain (+inf) and of what is absent (-inf) are put in afterwards.
+The same numbers as methods/fsum.py has: a sort, the thresholds of `fsum.invert`, and compiled
+kernels for the entries and for the vector-Jacobian product. Infinite scores have no part in
+these: the rows and columns of what is certain (+inf) and of what is absent (-inf) are put in
+afterwards.
 """
 
 from __future__ import annotations

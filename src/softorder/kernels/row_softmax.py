@@ -39,16 +39,14 @@ def _vjp(
     family: str,
     k: int,
 ) -> tuple[Tensor, Tensor]:
-    scores, *found = kept
+    scores, p, order, taken = kept
     scores, upstream = scores.contiguous(), upstream.contiguous()
     out = torch.empty_like(scores)
-    _call(scores, *found, temperature, descending, family, upstream, out)
+    _call(scores, p, order, taken, temperature, descending, family, upstream, out)
     return out, no_gradient(out)
 
 
-def _keep(
-    scores: Tensor, found: Sequence[Tensor], family: str, k: int
-) -> Sequence[Tensor]:
+def _keep(scores: Tensor, found: Sequence[Tensor], family: str, k: int) -> Sequence[Tensor]:
     return scores, *found
 
 

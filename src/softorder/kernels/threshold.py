@@ -171,11 +171,12 @@ define(
 
 
 def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    """p and its threshold, for eager mode.
+    """p and its threshold.
 
-    Plain CPU tensors go straight to what the dispatcher would call: it takes ten microseconds.
+    In eager mode plain CPU tensors go straight to what the dispatcher would call: it takes ten
+    microseconds.
     """
-    if _check.plain(scores, k, temperature):
+    if _check.eager() and _check.plain(scores, k, temperature):
         return _forward_cpu(scores, k, temperature, density)
     return torch.ops.softorder.soft_topk_forward(scores, k, temperature, density)
 
@@ -188,10 +189,11 @@ def backward(
     density: int,
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of the scores; and per row of k, and of temperature if wanted. For eager mode."""
+    """Gradients of the scores; and per row of k, and of temperature if wanted."""
     arguments = upstream, scores, temperature, b, density, by_temperature
-    if _check.plain(upstream, scores, temperature):
+    if _check.eager() and _check.plain(upstream, scores, temperature, b):
         return _backward_cpu(*arguments)
+    _check.dense("the gradient", upstream)
     return torch.ops.softorder.soft_topk_backward(*arguments)
 
 
@@ -206,7 +208,7 @@ def backward_of_one(
 ) -> tuple[Tensor, Tensor]:
     """The same where the upstream of a row (rows, n) is `weight` at `index` and 0 elsewhere."""
     weight = weight.to(scores.dtype)
-    if _native(density) and _check.plain(weight, index, scores, temperature):
+    if _native(density) and _check.plain(weight, index, scores, temperature, b):
         return native_topk.backward(weight, scores, temperature, b, density, by_temperature, index)
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))

@@ -110,7 +110,7 @@ def _quantile(law: Density, share: float) -> float:
 
 
 def _compute_quantile(law: Density, share: float) -> float:
-    return law.quantile(torch.tensor(share, dtype=torch.float64)).item()
+    return law.quantile(torch.tensor(share, dtype=torch.float64, device="cpu")).item()
 
 
 _known = lru_cache(maxsize=256)(_compute_quantile)  # k and n often stay the same

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.methods._base import Method
 from softorder.kernels.sorted_rows import SortedRows, sort_rows
+from softorder.methods._base import Method
 
 
 class FiniteMethod(Method):
@@ -56,8 +56,8 @@ class FiniteMethod(Method):
         x, live = _finite(scores)
         source, inside = _sources(rows, descending, rows.n)
         t = self._values(x, live, temperature, descending).gather(-1, source)
-        behind = (rows.places() >= rows.available) & descending
-        infinities = torch.where(behind, -math.inf, math.inf).to(t.dtype)
+        last = -math.inf if descending else math.inf
+        infinities = torch.where(rows.places() >= rows.available, last, math.inf).to(t.dtype)
         return rows.spoil(torch.where(inside, t, infinities))
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:

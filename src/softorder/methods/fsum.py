@@ -14,11 +14,11 @@ from softorder.kernels import order, permutation
 from softorder.kernels.fsum_calculus import fsum
 from softorder.kernels.fsum_roots import roots
 from softorder.kernels.numbered import NUMBERED, number_of
+from softorder.kernels.sorted_rows import SortedRows, ascending, sort_rows
 from softorder.kernels.threshold_torch import inverse
 from softorder.methods import fused
 from softorder.methods._base import Method, register
 from softorder.methods.shares import edge, log_share, share
-from softorder.kernels.sorted_rows import SortedRows, ascending, sort_rows
 
 _FAST = {
     "soft_rank": "O(n log n)",

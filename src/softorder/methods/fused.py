@@ -74,8 +74,8 @@ class _Fused(torch.autograd.Function):
         else:
             arguments = upstream, kept, temperature, descending, wanted[1], *options
             gradients = kernel.vjp(*arguments)
-        by_scores, by_temperature = (g if w else None for g, w in zip(gradients, wanted))
-        return by_scores, by_temperature, None, None, None, None
+        found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]
+        return *found, None, None, None, None
 
 
 def _plain_backward(

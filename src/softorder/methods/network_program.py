@@ -43,8 +43,9 @@ def program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
         steps, outputs = _numbers(n, k, kind)
         lists = (Step(*(_index(index, device) for index in step)) for step in steps)
         return Program(tuple(lists), _index(outputs, device))
-    # A tensor that is made inside a transformation of torch.func must not outlive it.
-    return (_kept_tensors if _check.eager() else _tensors)(n, k, kind, device)
+    # A tensor that is made inside a transformation of torch.func must not outlive it. Sizes are
+    # tensors under torch.jit.trace.
+    return (_kept_tensors if _check.eager() else _tensors)(int(n), int(k), kind, device)
 
 
 @torch.compiler.assume_constant_result

@@ -16,6 +16,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
+from softorder.kernels._operators import library
 from softorder.kernels.numbered import density_of, number_of
 from softorder.kernels.threshold_torch import distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
@@ -42,7 +43,7 @@ class ThresholdMethod(Method):
         self.paper = paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        if self.number is not None and _check.eager():
+        if self.number is not None and (_check.eager() or _check.traceable()):
             return _fused(scores, k, temperature, self.number)
         return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
 
@@ -119,50 +120,61 @@ def _nought(value: Tensor) -> Tensor:
     return value - value.detach()
 
 
-# ---- the fast path in eager mode ----------------------------------------------------------------
+# ---- the fused kernels, in eager mode and under torch.compile -----------------------------------
 
 
 def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
-    if torch.is_grad_enabled() and (
+    learns = torch.is_grad_enabled() and (
         scores.requires_grad or k.requires_grad or temperature.requires_grad
-    ):
-        rows = scores.shape[:-1]
-        if k.requires_grad:
-            k = k.expand(rows)
-        if temperature.requires_grad:
-            temperature = temperature.expand(rows)
+    )
+    rows = scores.shape[:-1]
+    if learns and k.requires_grad:
+        k = k.expand(rows)
+    if learns and temperature.requires_grad:
+        temperature = temperature.expand(rows)
+    if learns and _check.eager():
         return _apply(scores, k, temperature, density)
     return threshold.forward(scores, k, temperature, density)[0]
 
 
-class _SoftTopK(torch.autograd.Function):
-    """The fused kernels. The graph keeps the scores and a few numbers per row."""
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    """The graph keeps the scores and a few numbers per row."""
+    scores, k, temperature, density = inputs
+    ctx.save_for_backward(scores, k, temperature, output[1])
+    ctx.density = density
 
+
+def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    scores, k, temperature, b = ctx.saved_tensors
+    _, by_k, by_temperature, _ = ctx.needs_input_grad
+    if torch.is_grad_enabled() or _check.transformed():
+        law = density_of(ctx.density).anchored
+        u = differentiable_distance(law, scores, k, temperature, b, log=False)
+        pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
+        by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+    else:
+        by_scores, by_row = threshold.backward(
+            upstream, scores, temperature, b, ctx.density, by_temperature
+        )
+    return by_scores, by_row[0] if by_k else None, by_row[1] if by_temperature else None, None
+
+
+class _SoftTopK(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
-        p, b = threshold.forward(scores, k, temperature, density)
-        ctx.save_for_backward(scores, k, temperature, b)
-        ctx.density = density
-        return p
+        found = threshold.forward(scores, k, temperature, density)
+        _remember(ctx, (scores, k, temperature, density), found)
+        return found[0]
 
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, k, temperature, b = ctx.saved_tensors
-        _, by_k, by_temperature, _ = ctx.needs_input_grad
-        if torch.is_grad_enabled() or not _check.eager():
-            law = density_of(ctx.density).anchored
-            u = differentiable_distance(law, scores, k, temperature, b, log=False)
-            pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
-            by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
-        else:
-            by_scores, by_row = threshold.backward(
-                upstream, scores, temperature, b, ctx.density, by_temperature
-            )
-        return by_scores, by_row[0] if by_k else None, by_row[1] if by_temperature else None, None
+    backward = staticmethod(_vjp)
 
 
 # Function.apply without its preparations for torch.func, which is not at work in eager mode.
 _apply = super(torch.autograd.Function, _SoftTopK).apply
+
+torch.library.register_autograd(
+    "softorder::soft_topk_forward", _vjp, setup_context=_remember, lib=library
+)
 
 
 _SMOOTH = "smooth"

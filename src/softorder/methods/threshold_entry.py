@@ -186,7 +186,7 @@ def _thresholds(
     scores: Tensor, ks: tuple[int, ...], temperature: Tensor, density: Density
 ) -> Tensor:
     """(len(ks), 2, rows): what belongs to one k stands together, as the kernel needs it."""
-    counts = (torch.full((), k, dtype=torch.float64) for k in ks)
+    counts = (torch.full((), k, dtype=torch.float64, device="cpu") for k in ks)
     return torch.stack([threshold.solve(scores, k, temperature, density).b for k in counts])
 
 

@@ -14,10 +14,10 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
 from softorder.kernels import transport
+from softorder.kernels.sorted_rows import ascending
 from softorder.kernels.transport_solver import Solution
 from softorder.methods import transport_rows
 from softorder.methods._base import Method, register
-from softorder.kernels.sorted_rows import ascending
 from softorder.methods.threshold import ThresholdMethod
 from softorder.methods.transport_plan import transport_plan
 

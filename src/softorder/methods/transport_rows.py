@@ -9,8 +9,8 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.kernels import ordering
-from softorder.kernels.transport_steps import reached, scale_of
 from softorder.kernels.sorted_rows import SortedRows, sort_rows
+from softorder.kernels.transport_steps import reached, scale_of
 
 
 def with_infinities(scores: Tensor) -> SortedRows | None:

@@ -132,7 +132,7 @@ class _Decision:
     def _bracket(self, shared: bool) -> tuple[Tensor, Tensor]:
         rows = self.x.shape[:-1]
         if not self.x.numel():
-            return (torch.zeros(() if shared else rows, dtype=torch.float64),) * 2
+            return (self.x.new_zeros(() if shared else rows, dtype=torch.float64),) * 2
         finite = self.x.isfinite()
         top = torch.where(finite, self.x, -math.inf).amax(-1)
         bottom = torch.where(finite, self.x, math.inf).amin(-1)

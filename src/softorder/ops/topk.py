@@ -100,5 +100,5 @@ def _apply(
     rows = _axis.rows(scores, dim, largest, mask)
     if rows.shape[-1] == 0:
         return scores.clone()
-    result = compute(rows, _axis.per_row(k), _axis.per_row(temperature))
+    result = compute(rows, *_axis.per_rows(k, temperature))
     return _axis.back(result, scores, dim)

@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 from torch.distributions.utils import lazy_property  # keeps gradients, also under no_grad
 
+from softorder import _check
 from softorder.densities import BUILT_IN
 from softorder.kernels import threshold
 from softorder.kernels.threshold_torch import distance
@@ -50,7 +51,7 @@ class Share(NamedTuple):
 def tilt(logits: Tensor, size: Tensor) -> Tensor:
     """u = θ - c with Σ σ(u) = k, in float64; c is a constant to autograd."""
     logits = logits.double()
-    constant, one = logits.detach(), torch.ones((), dtype=torch.float64)
+    constant, one = logits.detach(), torch.ones((), dtype=torch.float64, device="cpu")
     u = distance(constant, threshold.solve(constant, size, one, BUILT_IN["logistic"]).b, one)
     if not logits.requires_grad:
         return u
@@ -66,6 +67,9 @@ class Subsets:
     """
 
     def __init__(self, u: Tensor, size: Tensor, precision: torch.dtype = torch.float64) -> None:
+        if u.requires_grad and torch.is_grad_enabled() and _check.eager():
+            # torch conjugates by a mark, which its autograd overlooks inside of wrappers
+            _check.no_wrapper(u, "derivatives through complex numbers")
         self.p, self.q = torch.sigmoid(u), torch.sigmoid(-u)
         self.angle, share = _points(self.p.detach() * self.q.detach(), _DIGITS[precision])
         self.z = torch.polar(torch.ones_like(self.angle), self.angle)
@@ -138,7 +142,8 @@ class Subsets:
 
     def _around(self, weight: Tensor) -> Tensor:
         """Re w z, Re w, Re w z* of every point."""
-        turned = weight * self.z, weight, weight * self.z.conj()
+        # conj() only marks its result, and torch overlooks the mark inside of wrapper subclasses
+        turned = weight * self.z, weight, weight * self.z.conj_physical()
         return torch.stack([value.real for value in turned], -2)
 
 
