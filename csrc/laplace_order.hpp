@@ -41,9 +41,8 @@ template <class T> class LaplaceOrder {
     });
   }
 
-  // out[order[i]] = Σ_j (g_i - g_j) f((x_i - x_j)/τ)/τ, with g in the order of the scores. Returns the
-  // gradient of τ: ranks depend on x/τ alone, so that it is -Σ_i x_i out_i/τ, wherever x is counted from.
-  double ranks_vjp(const std::int32_t* order, const T* upstream, T* out, bool descending) {
+  // out[order[i]] = Σ_j (g_i - g_j) f((x_i - x_j)/τ)/τ, with g in the order of the scores.
+  void ranks_vjp(const std::int32_t* order, const T* upstream, T* out, bool descending) {
     Scratch<T> sorted(m_);
     T* const g = sorted.get();
     team_.split(m_, [&](std::size_t begin, std::size_t end, int) {
@@ -55,20 +54,26 @@ template <class T> class LaplaceOrder {
     const Vector<Carry> weighted = carries([&](Block block) {
       return sums_at_ends(block, [=](std::size_t i) { return double(g[i]); });
     });
-    const double scale = (descending ? -0.5 : 0.5) / tau_, middle = x(m_ / 2);
-    Vector<double> heat(blocks());
+    const double scale = (descending ? -0.5 : 0.5) / tau_;
     each_block([&](Block block, double* a, double* left, double* right) {
       decays_of(block, a);
       scan_differences(block, a, ones[block.number], weighted[block.number], g + block.begin, left, right);
-      double total = 0;
       for (std::size_t i = 0; i < block.size(); ++i) {
-        const double gradient = scale * (left[i] + right[i]);
-        out[order[block.begin + i]] = T(gradient);
-        total += gradient * (x(block.begin + i) - middle);
+        out[order[block.begin + i]] = T(scale * (left[i] + right[i]));
       }
-      heat[block.number] = total;
     });
-    return -std::accumulate(heat.begin(), heat.end(), 0.0) / tau_;
+  }
+
+  // -Σ_i g_i Σ_j f(u) u/τ with u = (x_i - x_j)/τ: the gradient of τ.
+  double ranks_by_temperature(const std::int32_t* order, const T* upstream, bool descending) {
+    const double total = sum_over_blocks([&](Block block, const double*, const Moments& at) {
+      double sum = 0;
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        sum += double(upstream[order[block.begin + i]]) * (at.left_moment[i + 1] - at.right_moment[i]);
+      }
+      return sum;
+    });
+    return (descending ? 0.5 : -0.5) * total / (tau_ * tau_);
   }
 
   // t_j with Σ F((t_j - x_i)/τ) = j + 1/2. Place j lies in the gap below the source segment[j],
@@ -112,16 +117,10 @@ template <class T> class LaplaceOrder {
 
   // Σ_j g_j Σ_i f(u) u/slope_j with u = (t_j - x_i)/τ: the gradient of τ.
   double roots_by_temperature(const T* upstream, const Roots& at) {
-    const Vector<Carry> carry = carries([&](Block block) {
-      return sums_at_ends<true>(block, [](std::size_t) { return 1.0; });
+    const double total = sum_over_blocks([&](Block block, const double* a, const Moments& moments) {
+      return sum_moments(block, a, upstream, at, moments);
     });
-    Vector<double> heat(blocks());
-    each_block([&](Block block, double* a, double* left, double* right, double* left_moment, double* right_moment) {
-      decays_of(block, a);
-      scan_moments(block, a, carry[block.number], left, right, left_moment, right_moment);
-      heat[block.number] = sum_moments(block, a, upstream, at, left, right, left_moment, right_moment);
-    });
-    return 0.5 * std::accumulate(heat.begin(), heat.end(), 0.0) / tau_;
+    return 0.5 * total / tau_;
   }
 
  private:
@@ -404,10 +403,29 @@ template <class T> class LaplaceOrder {
 
   // ---- first moments, for the gradient of τ ------------------------------------------------------
 
+  struct Moments {
+    double *left, *right, *left_moment, *right_moment;
+  };
+
+  // The sum of work(block, decays, moments) over all blocks.
+  template <class Work> double sum_over_blocks(Work work) const {
+    const Vector<Carry> carry = carries([&](Block block) {
+      return sums_at_ends<true>(block, [](std::size_t) { return 1.0; });
+    });
+    Vector<double> sums(blocks());
+    each_block([&](Block block, double* a, double* left, double* right, double* left_moment, double* right_moment) {
+      const Moments moments{left, right, left_moment, right_moment};
+      decays_of(block, a);
+      scan_moments(block, a, carry[block.number], moments);
+      sums[block.number] = work(block, a, moments);
+    });
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
+  }
+
   // left[i]: Σ e^-d/τ over everything before the block's source i, seen from the source before it;
   // right[i]: over source i and everything behind it, seen from source i. Moments likewise.
-  void scan_moments(Block block, const double* a, Carry carry, double* left, double* right, double* left_moment,
-                    double* right_moment) const {
+  void scan_moments(Block block, const double* a, Carry carry, const Moments& at) const {
+    const auto [left, right, left_moment, right_moment] = at;
     const std::size_t n = block.size();
     const auto gap = [&](std::size_t i) {
       const std::size_t at = block.begin + i;
@@ -422,15 +440,15 @@ template <class T> class LaplaceOrder {
   }
 
   // Σ_j g_j/slope_j (Σ d e^-d/τ over the sources below t_j, less that over those above).
-  double sum_moments(Block block, const double* a, const T* upstream, const Roots& at, const double* left,
-                     const double* right, const double* left_moment, const double* right_moment) const {
+  double sum_moments(Block block, const double* a, const T* upstream, const Roots& at, const Moments& moments) const {
     double total = 0;
     each_share(block, a, upstream, at, [&](std::size_t j, std::size_t i, double own, double near, double far) {
       const std::size_t s = block.begin + i;
       const bool from_above = std::signbit(at.rest[j]);
       const double gap = s == 0 || s == m_ ? 0.0 : x(s) - x(s - 1), rest = std::fabs(double(at.rest[j]));
-      const double below = (left_moment[i] + (from_above ? gap - rest : rest) * left[i]) * (from_above ? far : near);
-      const double above = (right_moment[i] + (from_above ? rest : gap - rest) * right[i]) * (from_above ? near : far);
+      const double to_lower = from_above ? gap - rest : rest, to_upper = from_above ? rest : gap - rest;
+      const double below = (moments.left_moment[i] + to_lower * moments.left[i]) * (from_above ? far : near);
+      const double above = (moments.right_moment[i] + to_upper * moments.right[i]) * (from_above ? near : far);
       total += own * (below - above);
     });
     return total;

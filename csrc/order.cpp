@@ -34,12 +34,12 @@ template <class T> void write_rank_gradients(const SoftOrder& a, std::size_t i, 
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
-  double by_temperature = 0;
-  if (!row.spoiled && row.finite > 0) {
-    const T* upstream = row_of<T>(a.upstream, a, i);
-    by_temperature = row.sums(team).ranks_vjp(row.finite_order(), upstream, out, a.descending);
-  }
-  if (a.grad_temperature) a.grad_temperature[i] = by_temperature;
+  if (a.grad_temperature) a.grad_temperature[i] = 0;
+  if (row.spoiled || row.finite == 0) return;
+  const T* upstream = row_of<T>(a.upstream, a, i);
+  row.sums(team).ranks_vjp(row.finite_order(), upstream, out, a.descending);
+  if (!a.grad_temperature) return;
+  a.grad_temperature[i] = row.sums(team).ranks_by_temperature(row.finite_order(), upstream, a.descending);
 }
 
 template <class T> typename LaplaceOrder<T>::Roots roots_of(const SoftOrder& a, std::size_t row, T* t) {

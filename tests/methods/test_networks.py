@@ -8,8 +8,8 @@ import torch
 import softorder as so
 from softorder.methods import NetworkMethod
 from softorder.methods.network_layers import COMPARATORS
-from softorder.methods.network_program import network
 from softorder.networks import SELECTION_KINDS, SORTING_KINDS, selection_network, sorting_network
+from softorder.networks.choice import network_for
 
 
 def _scores(*shape, seed=0):
@@ -93,9 +93,9 @@ def test_first_and_second_derivatives(kind):
 
 def test_the_default_depends_on_k_alone():
     """Splitter networks for few of many, whatever n is: padding must not change the network."""
-    assert [network(n, 5, None).kind for n in (6, 1024)] == ["splitter", "splitter"]
-    assert [network(n, 9, None).kind for n in (10, 1024)] == ["pairwise", "pairwise"]
-    assert network(5, 5, None).kind == "pairwise"  # a sort
+    assert [network_for(n, 5, None).kind for n in (6, 1024)] == ["splitter", "splitter"]
+    assert [network_for(n, 9, None).kind for n in (10, 1024)] == ["pairwise", "pairwise"]
+    assert network_for(5, 5, None).kind == "pairwise"  # a sort
 
 
 def _padded_rows(kind, n, k, pad):

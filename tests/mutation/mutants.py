@@ -80,7 +80,7 @@ COMPILED = (
         "return v + (a.flip ? a.k - 1 - j : j) * a.n; };",
         "return v + j * a.n; };",
         "the gradient of a soft permutation ignores `descending`",
-        ("tests/kernels/test_fsum_fused.py", _LAWS),
+        ("tests/kernels/test_permutation.py", _LAWS),
     ),
     Mutant(
         "csrc/laplace_order.hpp",
@@ -108,14 +108,14 @@ COMPILED = (
         "Pack<T>{} + T(a_.high[c]) >= live;",
         "Pack<T>{} + T(a_.high[c]) > live;",
         "comparators take the first absent element for a score",
-        ("tests/kernels/test_network_fused.py", "tests/methods/test_networks.py", _LAWS),
+        ("tests/kernels/test_network.py", "tests/methods/test_networks.py", _LAWS),
     ),
     Mutant(
         "csrc/permutahedron.cpp",
         "const double scale = (a.descending ? -1 : 1) * row.scale;",
         "const double scale = row.scale;",
         "the gradient of projected ranks ignores `descending`",
-        ("tests/kernels/test_isotonic_fused.py", "tests/methods/test_permutahedron.py", _LAWS),
+        ("tests/kernels/test_permutahedron.py", "tests/methods/test_permutahedron.py", _LAWS),
     ),
     Mutant(
         "csrc/row_softmax.cpp",

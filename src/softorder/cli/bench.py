@@ -8,7 +8,7 @@ from pathlib import Path
 from softorder.cli._checkout import module
 from softorder.cli._extras import require
 
-_SUITES = ("topk", "rank", "transport", "families", "sampling", "losses", "levels")
+_SUITES = ("topk", "rank", "transport", "families", "sampling", "losses", "levels", "compile")
 
 _EPILOG = """\
 examples:
@@ -20,6 +20,7 @@ examples:
   softorder bench sampling                  k-hot draws and their log-probabilities
   softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench levels                    the same kernels at every SIMD level of this CPU
+  softorder bench compile                   compiled graphs against eager mode
   softorder bench --only 128x1000 laplace   one shape and one density
   softorder bench --only call memory        the cost of a small call, and the memory
 

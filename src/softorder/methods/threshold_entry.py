@@ -13,6 +13,7 @@ per row.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,8 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import Density
 from softorder.kernels import threshold
+from softorder.kernels._operators import define, library
+from softorder.kernels.numbered import density_of
 from softorder.kernels.threshold_torch import distance, exact_distance
 from softorder.methods.threshold import ThresholdMethod
 
@@ -33,14 +36,16 @@ def log_entries(
 ) -> Tensor:
     """log p of the elements `index` (rows,) of scores (rows, n), as float64 (rows, len(ks))."""
     number = method.number
-    if number is None or not _check.eager():
+    if number is None or not (_check.eager() or _check.traceable()):
         return plain_log_entries(method, scores, index, ks, temperature)
-    if torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad):
-        if temperature.requires_grad:
-            temperature = temperature.expand(scores.shape[:-1])
-        return _LogEntries.apply(scores, index, temperature, ks, method, number)
-    b = _thresholds(scores, ks, temperature, method.density)
-    return method.density.anchored.log_cdf(_own_distance(scores, index, temperature, b))
+    learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
+    if learns and temperature.requires_grad:
+        temperature = temperature.expand(scores.shape[:-1])
+    if not _check.eager():
+        return torch.ops.softorder.log_entries(scores, index, temperature, ks, number)[0]
+    if learns:
+        return _LogEntries.apply(scores, index, temperature, ks, number, method)
+    return _forward(scores, index, temperature, ks, number)[0]
 
 
 def plain_log_entries(
@@ -55,6 +60,41 @@ def plain_log_entries(
     return torch.cat(entries, -1).double()
 
 
+def _forward(
+    scores: Tensor, index: Tensor, temperature: Tensor, ks: Sequence[int], number: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log p, the thresholds, and u of the elements themselves."""
+    density = density_of(number)
+    b = _thresholds(scores, ks, temperature, density)
+    u = _own_distance(scores, index, temperature, b)
+    return density.anchored.log_cdf(u), b, u
+
+
+def _fake_forward(
+    scores: Tensor, index: Tensor, temperature: Tensor, ks: Sequence[int], number: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows = scores.shape[0]
+    log_p, u = (scores.new_empty((rows, len(ks)), dtype=torch.float64) for _ in range(2))
+    return log_p, scores.new_empty((len(ks), 2, rows)), u
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    scores, index, temperature, ks, number = inputs
+    ctx.save_for_backward(scores, index, temperature, *output)
+    ctx.statics = ks, number
+
+
+def _fused_backward(ctx: Any, upstream: Tensor, vjp: Callable) -> tuple[Tensor, Tensor | None]:
+    by_temperature = ctx.needs_input_grad[2]
+    by_scores, by_row = vjp(upstream, *ctx.saved_tensors, *ctx.statics, by_temperature)
+    return by_scores, by_row if by_temperature else None
+
+
+def _traced_backward(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+    by_scores, by_row = _fused_backward(ctx, upstream, torch.ops.softorder.log_entries_vjp)
+    return by_scores, None, by_row, None, None
+
+
 class _LogEntries(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -63,48 +103,79 @@ class _LogEntries(torch.autograd.Function):
         index: Tensor,
         temperature: Tensor,
         ks: tuple[int, ...],
-        method: ThresholdMethod,
         number: int,
+        method: ThresholdMethod,
     ) -> Tensor:
-        b = _thresholds(scores, ks, temperature, method.density)
-        u = _own_distance(scores, index, temperature, b)
-        log_p = method.density.anchored.log_cdf(u)
-        ctx.save_for_backward(scores, index, temperature, b, u, log_p)
-        ctx.statics = ks, method, number
-        return log_p
+        inputs = scores, index, temperature, ks, number
+        found = _forward(*inputs)
+        _remember(ctx, inputs, found)
+        ctx.method = method
+        return found[0]
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled() or not _check.eager():
             by_scores, by_temperature = _plain_backward(ctx, upstream)
         else:
-            by_scores, by_temperature = _fused_backward(ctx, upstream)
+            by_scores, by_temperature = _fused_backward(ctx, upstream, _vjp)
         return by_scores, None, by_temperature, None, None, None
 
 
 def _plain_backward(ctx: Any, upstream: Tensor) -> list[Tensor | None]:
     scores, index, temperature, *_ = ctx.saved_tensors
-    ks, method, _ = ctx.statics
+    ks, _ = ctx.statics
     inputs = [v for v in (scores, temperature) if v.requires_grad]
     with torch.enable_grad():
-        entries = plain_log_entries(method, scores, index, ks, temperature)
+        entries = plain_log_entries(ctx.method, scores, index, ks, temperature)
         found = iter(torch.autograd.grad(entries, inputs, upstream, create_graph=True))
     return [next(found) if v.requires_grad else None for v in (scores, temperature)]
 
 
-def _fused_backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
-    scores, index, temperature, b, u, log_p = ctx.saved_tensors
-    ks, method, number = ctx.statics
-    by_temperature = ctx.needs_input_grad[2]
-    total, by_row = None, torch.zeros_like(log_p[:, 0])
-    law = method.density.anchored
+def _vjp(
+    upstream: Tensor,
+    scores: Tensor,
+    index: Tensor,
+    temperature: Tensor,
+    log_p: Tensor,
+    b: Tensor,
+    u: Tensor,
+    ks: Sequence[int],
+    number: int,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores, and of the temperature of every row."""
+    total, by_row = torch.zeros_like(scores), torch.zeros_like(log_p[:, 0])
+    law = density_of(number).anchored
     for j in range(len(ks)):
         problem = _Problem(scores, index, temperature, b[j], law, number)
         one = problem.vjp(u[:, j], log_p[:, j], upstream[:, j], by_temperature)
-        total = one[0] if total is None else total.add_(one[0])
+        total = one[0] if j == 0 else total.add_(one[0])
         by_row += one[1]
-    assert total is not None
-    return total, by_row if by_temperature else None
+    return total, by_row
+
+
+def _fake_vjp(upstream: Tensor, scores: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape), upstream.new_empty(scores.shape[:1])
+
+
+define(
+    "log_entries(Tensor scores, Tensor index, Tensor temperature, int[] ks, int density)"
+    " -> (Tensor log_p, Tensor b, Tensor u)",
+    anywhere=_forward,
+    cpu=_forward,
+    fake=_fake_forward,
+)
+define(
+    "log_entries_vjp(Tensor upstream, Tensor scores, Tensor index, Tensor temperature,"
+    " Tensor log_p, Tensor b, Tensor u, int[] ks, int density, bool by_temperature)"
+    " -> (Tensor grad_scores, Tensor grad_temperature)",
+    anywhere=_vjp,
+    cpu=_vjp,
+    fake=_fake_vjp,
+)
+torch.library.register_autograd(
+    "softorder::log_entries", _traced_backward, setup_context=_remember, lib=library
+)
 
 
 @dataclass(frozen=True)
@@ -182,9 +253,7 @@ class _Problem:
         return by_scores.to(self.scores.dtype), -pull * (u - mean)
 
 
-def _thresholds(
-    scores: Tensor, ks: tuple[int, ...], temperature: Tensor, density: Density
-) -> Tensor:
+def _thresholds(scores: Tensor, ks: Sequence[int], temperature: Tensor, density: Density) -> Tensor:
     """(len(ks), 2, rows): what belongs to one k stands together, as the kernel needs it."""
     counts = (torch.full((), k, dtype=torch.float64, device="cpu") for k in ks)
     return torch.stack([threshold.solve(scores, k, temperature, density).b for k in counts])
@@ -200,8 +269,6 @@ def _own_distance(scores: Tensor, index: Tensor, temperature: Tensor, b: Tensor)
 
 def _rate(law: Density, u: Tensor) -> Tensor:
     """f(u)/F(u), the derivative of log F; 0 where log F is infinite."""
-    with torch.enable_grad():
-        u = u.detach().requires_grad_()
-        log_cdf = law.log_cdf(u)
-        (rate,) = torch.autograd.grad(log_cdf, u, torch.ones_like(u))
+    log_cdf = law.log_cdf(u)
+    rate = torch.exp(law.log_pdf(u) - log_cdf)
     return torch.where(u.isfinite() & log_cdf.isfinite(), rate, 0.0)

@@ -1,4 +1,4 @@
-"""The fused kernels against direct sums, and against the plain path where rows are long."""
+"""Soft ranks and sorts in one go: direct sums, and the plain path where rows are long."""
 
 import itertools
 import math
@@ -8,10 +8,9 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.densities import BUILT_IN
-from softorder.kernels import fsum_fused, native
+from softorder.kernels import native, order
 from tests import bank
-from tests.oracles.densities import DENSITIES
+from tests.kernels.fused import vjp
 from tests.runtime.processes import run
 
 _DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -36,21 +35,34 @@ def _tails(x, t, temperature):
     return 0.5 * np.exp(-np.abs(u)), u >= 0
 
 
+def _moments(x, t, temperature):
+    """u f(u)/τ: what ∂F/∂τ is made of."""
+    u = (np.asarray(t, np.float64)[:, None] - np.asarray(x, np.float64)) / temperature
+    return u * 0.5 * np.exp(-np.abs(u)) / temperature
+
+
+def _assert_heat(heat, terms):
+    """Sums in float64 for every dtype; what is far away may cancel."""
+    assert abs(heat.item() - terms.sum()) <= 1e-10 * np.abs(terms).sum() + 1e-300
+
+
 @_DTYPES
 @_FAMILIES
 def test_ranks(family, dtype):
     x, v = _problem(family, dtype)
     for temperature, descending in itertools.product(bank.TEMPERATURES, (False, True)):
-        found = fsum_fused.rank(x, _tau(temperature), descending)
+        found = order.rank.forward(x, _tau(temperature), descending)
         tails, above = _tails(x, x, temperature)
         ranks = 0.5 + np.where(above, 1 - tails, tails).sum(1)
         expected = _N + 1 - ranks if descending else ranks
-        np.testing.assert_allclose(found.ranks.double(), expected, rtol=_TOLERANCE[dtype])
-        gradient = fsum_fused.rank_vjp(v, found, _tau(temperature), descending).double().numpy()
+        np.testing.assert_allclose(found[0].double(), expected, rtol=_TOLERANCE[dtype])
+        settings = _tau(temperature), descending
+        gradient, heat = vjp(order.rank, v, x, found, *settings, by_temperature=True)
         g = v.double().numpy()
         terms = (g[:, None] - g) * tails / temperature * (-1 if descending else 1)
         allowed = _TOLERANCE[dtype] * np.abs(terms).sum(1) + torch.finfo(dtype).tiny
-        assert (np.abs(gradient - terms.sum(1)) <= allowed).all()
+        assert (np.abs(gradient.double().numpy() - terms.sum(1)) <= allowed).all()
+        _assert_heat(heat, -g[:, None] * _moments(x, x, temperature) * (-1 if descending else 1))
 
 
 @_DTYPES
@@ -58,38 +70,43 @@ def test_ranks(family, dtype):
 def test_sorted(family, dtype):
     x, v = _problem(family, dtype)
     for temperature in bank.TEMPERATURES:
-        found = fsum_fused.sort(x, _tau(temperature), False)
-        assert (found.t.diff() >= 0).all()
-        values, upper = found.values.double().numpy(), np.signbit(found.rest.numpy())
-        centre = values[found.segment.numpy() - ~upper]
-        u = ((centre[:, None] - values) + found.rest.double().numpy()[:, None]) / temperature
+        found = order.sort.forward(x, _tau(temperature), False)
+        t, values, places, segment, rest, slope = found
+        assert (t.diff() >= 0).all()
+        values, upper = values.double().numpy(), np.signbit(rest.numpy())
+        centre = values[segment.numpy() - ~upper]
+        u = ((centre[:, None] - values) + rest.double().numpy()[:, None]) / temperature
         tails = 0.5 * np.exp(-np.abs(u))
         total = np.where(u >= 0, 1 - tails, tails).sum(1)
         levels = np.arange(_N) + 0.5
         np.testing.assert_allclose(total, levels, rtol=_TOLERANCE[dtype] / 10)
-        np.testing.assert_allclose(found.slope, tails.sum(1), rtol=_TOLERANCE[dtype])
+        np.testing.assert_allclose(slope, tails.sum(1), rtol=_TOLERANCE[dtype])
         np.testing.assert_allclose(
-            found.t.double(),
-            centre + found.rest.double().numpy(),
+            t.double(),
+            centre + rest.double().numpy(),
             rtol=torch.finfo(dtype).eps,
             atol=torch.finfo(dtype).eps * temperature,
         )
         gradient = torch.empty(_N, dtype=torch.float64)
         terms = v.double().numpy()[:, None] * tails / tails.sum(1, keepdims=True)
-        gradient[found.order.long()] = torch.from_numpy(terms.sum(0))
-        vjp = fsum_fused.sort_vjp(v, found, _tau(temperature), False).double()
+        gradient[places.long()] = torch.from_numpy(terms.sum(0))
+        by_scores, heat = vjp(
+            order.sort, v, x, found, _tau(temperature), False, by_temperature=True
+        )
         scale = np.abs(terms).sum(0).max()
-        assert (vjp - gradient).abs().max() <= _TOLERANCE[dtype] * scale
+        assert (by_scores.double() - gradient).abs().max() <= _TOLERANCE[dtype] * scale
+        _assert_heat(heat, terms * u)
 
 
 @_DTYPES
 def test_descending_mirrors(dtype):
     x, v = _problem("normal", dtype)
-    up = fsum_fused.sort(x, _tau(0.3), False)
-    down = fsum_fused.sort(x, _tau(0.3), True)
-    assert torch.equal(down.t, up.t.flip(-1))
-    mirrored = fsum_fused.sort_vjp(v.flip(-1), down, _tau(0.3), True)
-    assert torch.equal(mirrored, fsum_fused.sort_vjp(v, up, _tau(0.3), False))
+    up = order.sort.forward(x, _tau(0.3), False)
+    down = order.sort.forward(x, _tau(0.3), True)
+    assert torch.equal(down[0], up[0].flip(-1))
+    mirrored = vjp(order.sort, v.flip(-1), x, down, _tau(0.3), True, by_temperature=True)
+    expected = vjp(order.sort, v, x, up, _tau(0.3), False, by_temperature=True)
+    assert all(map(torch.equal, mirrored, expected))
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -115,40 +132,6 @@ def test_infinities_and_nan(dtype, descending):
                 answers.append((y.detach(), gradient[[0, 2, 3, 5]]))
     for native_one, torch_one in zip(answers[:2], answers[2:], strict=True):
         torch.testing.assert_close(native_one, torch_one, equal_nan=True)
-
-
-@_DTYPES
-@pytest.mark.parametrize(("descending", "k"), [(False, _N), (True, _N), (True, 4), (False, 7)])
-@pytest.mark.parametrize("density", BUILT_IN)
-def test_permutations(density, descending, k, dtype):
-    law = BUILT_IN[density]
-    for family, temperature in itertools.product(("normal", "ties", "cauchy"), (1e-3, 0.3, 1e3)):
-        x, _ = _problem(family, dtype)
-        tau = _tau(temperature)
-        found = fsum_fused.permutation(x, tau, descending, density=law, k=k)
-        t, rest = found.centre.numpy(), found.rest.numpy()
-        u = ((t[:, None] - x.double().numpy()) + rest[:, None]) / temperature
-        tails = DENSITIES[density].tail(np.abs(u))
-        expected = np.diff(np.where(u < 0, tails, 1 - tails), axis=0)
-        expected = expected[::-1] if descending else expected
-        tolerance = 1e-12 if dtype == torch.float64 else 1e-7
-        np.testing.assert_allclose(found.p.double(), expected, rtol=1e-6, atol=tolerance)
-        assert (found.p >= 0).all()
-        np.testing.assert_allclose(found.p.double().sum(-1), 1, atol=10 * tolerance)
-        v = torch.randn(k, _N, generator=torch.manual_seed(0), dtype=torch.float64)
-        pdf = np.where(np.isfinite(u), DENSITIES[density].pdf(np.abs(u)), 0.0) / temperature
-        rows = v.flip(0).numpy() if descending else v.numpy()
-        weight = np.zeros_like(u)
-        weight[1:] += rows
-        weight[:-1] -= rows
-        slope = pdf.sum(1, keepdims=True)
-        mean = (weight * pdf).sum(1, keepdims=True) / np.where(slope > 0, slope, 1)
-        terms = pdf * (mean - weight)
-        vjp = fsum_fused.permutation_vjp(v.to(dtype), found, tau, descending, density=law)
-        scale = np.abs(terms).sum(0)
-        allowed = _TOLERANCE[dtype] * scale + torch.finfo(dtype).eps * scale.max()
-        allowed += torch.finfo(dtype).tiny
-        assert (np.abs(vjp.double().numpy() - terms.sum(0)) <= allowed).all()
 
 
 _LONG = """
@@ -181,11 +164,12 @@ def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
 @pytest.mark.parametrize("n", [0, 1])
 def test_hardly_anything(n):
     x = torch.ones(3, n)
-    ranks, sorted_ = fsum_fused.rank(x, _tau(1.0), False), fsum_fused.sort(x, _tau(1.0), False)
-    assert torch.equal(ranks.ranks, x)
-    assert torch.equal(sorted_.t, x)
-    assert not fsum_fused.rank_vjp(x, ranks, _tau(1.0), False).any()
-    assert torch.equal(fsum_fused.sort_vjp(x, sorted_, _tau(1.0), False), x)
+    settings = _tau(1.0), False
+    ranks, sorted_ = order.rank.forward(x, *settings), order.sort.forward(x, *settings)
+    assert torch.equal(ranks[0], x)
+    assert torch.equal(sorted_[0], x)
+    assert not vjp(order.rank, x, x, ranks, *settings)[0].any()
+    assert torch.equal(vjp(order.sort, x, x, sorted_, *settings)[0], x)
 
 
 def test_eager_calls_run_fused():

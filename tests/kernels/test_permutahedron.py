@@ -6,9 +6,10 @@ import math
 import pytest
 import torch
 
-from softorder.kernels import isotonic_fused, native
+from softorder.kernels import native, permutahedron
 from softorder.methods import PermutahedronMethod
 from tests import bank
+from tests.kernels.fused import vjp
 
 _OPERATORS = ("rank", "sort")
 _TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5}
@@ -37,14 +38,14 @@ def _plain(operator, regularization, scores, temperature, descending, upstream):
 
 def _compare(operator, regularization, scores, temperature, descending):
     upstream = torch.linspace(-1, 2, scores.numel(), dtype=scores.dtype).sin().view_as(scores)
-    options = {"operator": operator, "entropic": regularization == "kl"}
+    kernel, entropic = getattr(permutahedron, operator), regularization == "kl"
     before = native.calls.copy()
-    found = isotonic_fused.project(scores, temperature, descending, **options)
-    gradient = isotonic_fused.project_vjp(upstream, found, temperature, descending, **options)
+    found = kernel.forward(scores, temperature, descending, entropic)
+    gradient, _ = vjp(kernel, upstream, scores, found, temperature, descending, entropic)
     assert sum((native.calls - before).values()) == 2
     expected = _plain(operator, regularization, scores, temperature, descending, upstream)
     tolerance = _TOLERANCE[scores.dtype]
-    for ours, theirs in zip((found.result, gradient), expected, strict=True):
+    for ours, theirs in zip((found[0], gradient), expected, strict=True):
         finite = theirs[theirs.isfinite()]
         scale = finite.abs().max().item() if len(finite) else 1.0
         torch.testing.assert_close(
@@ -79,14 +80,14 @@ def test_a_long_row_by_several_threads(operator, regularization, dtype):
     """Parts of the row are pooled apart, and joined."""
     scores = torch.randn(200_000, generator=torch.Generator().manual_seed(4)).to(dtype)
     temperature = torch.tensor(1e-4, dtype=torch.float64)
-    options = {"operator": operator, "entropic": regularization == "kl"}
+    kernel, entropic = getattr(permutahedron, operator), regularization == "kl"
     before, results = torch.get_num_threads(), []
     for threads in (1, 3):
         torch.set_num_threads(threads)
         try:
-            found = isotonic_fused.project(scores, temperature, False, **options)
-            gradient = isotonic_fused.project_vjp(scores, found, temperature, False, **options)
-            results.append((found.result, gradient))
+            found = kernel.forward(scores, temperature, False, entropic)
+            gradient, _ = vjp(kernel, scores, scores, found, temperature, False, entropic)
+            results.append((found[0], gradient))
         finally:
             torch.set_num_threads(before)
     torch.testing.assert_close(*results)
