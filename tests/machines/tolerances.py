@@ -1,0 +1,54 @@
+"""By how much an answer may be off: one table for all machines.
+
+An error is counted in a unit that belongs to the quantity (the last column), row by row. The bounds
+are those that the same kernels keep in the other tests on the machine of the developer; they hold
+on every machine, since no kernel relies on more than IEEE arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+#: answer: (float32, float64, what is counted as 1)
+TABLE: dict[str, tuple[float, float, str]] = {
+    "topk p": (2e-6, 1e-12, "1"),
+    "topk threshold": (2e-6, 1e-12, "what moves the sum of p by max(1, k), and its rest"),
+    "topk gradient": (2e-5, 1e-10, "the row's largest gradient, and 1/τ; of k: 1"),
+    "fsum": (1e-6, 1e-12, "the row's largest sum"),
+    "fsum root": (1e-6, 1e-12, "the larger of τ and |t|"),
+    "soft rank": (1e-6, 1e-12, "the rank"),
+    "soft rank gradient": (1e-5, 1e-11, "the row's largest gradient, and 1/τ"),
+    "soft sort": (1e-6, 1e-12, "the row's largest value, and τ"),
+    "soft sort gradient": (1e-5, 1e-11, "the row's largest gradient, and 1"),
+    "permutation": (1e-6, 1e-12, "1"),
+    "permutation gradient": (1e-5, 1e-11, "the row's largest gradient, and 1/τ"),
+    "projection": (2e-5, 1e-10, "the row's largest value, and 1"),
+    "projection gradient": (2e-5, 1e-10, "the row's largest gradient, and 1"),
+    "network": (2e-5, 1e-11, "the row's largest value, and 1"),
+    "network gradient": (2e-4, 1e-10, "the row's largest gradient, and 1"),
+    "row softmax": (2e-5, 1e-11, "1"),
+    "row softmax gradient": (2e-4, 1e-10, "the row's largest gradient, and 1"),
+}
+
+
+def allowed(answer: str, dtype: torch.dtype, unit: Tensor) -> Tensor:
+    """By how much each row of an answer may be off, for its unit (rows,)."""
+    narrow, wide, _ = TABLE[answer]
+    return (wide if dtype == torch.float64 else narrow) * unit.double()
+
+
+def largest(values: Tensor, least: Tensor | float = 1.0) -> Tensor:
+    """The largest finite number of every row, in absolute value; at least so much."""
+    rows = values.detach().double().reshape(len(values), -1).abs()
+    top = torch.where(rows.isfinite(), rows, 0.0).amax(-1)
+    return torch.maximum(top, torch.as_tensor(least, dtype=torch.float64).expand_as(top))
+
+
+def where_defined(tolerance: Tensor, defined: Tensor) -> Tensor:
+    """No limit for rows whose answer is not unique: at a kink, or where slopes underflow."""
+    if defined.double().mean() < 0.3:
+        raise ValueError("most rows of this call have no unique answer: choose other inputs")
+    return torch.where(defined, tolerance, math.inf)
