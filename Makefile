@@ -28,10 +28,10 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-all test-machines lint format bench reproduce docs clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv and install softorder into it, editable, with all tools
 
@@ -48,13 +48,16 @@ demo: $(STAMP) ## train a small network through a soft top-k, print tables, writ
 	$(BIN)/softorder demo $(ARGS)
 
 # Two test processes share the cores: idle OpenMP threads must sleep, not spin.
-test test-all: export OMP_WAIT_POLICY ?= passive
+test test-all test-machines: export OMP_WAIT_POLICY ?= passive
 
 test: $(STAMP) ## run the tests, without those marked slow (a few minutes)
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
 test-all: $(STAMP) ## run all the tests, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_ARGS)
+
+test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
+	$(BIN)/python -m tests.machines
 
 lint: $(STAMP) ## check style, formatting, types and the import layers
 	$(BIN)/ruff check .

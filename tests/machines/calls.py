@@ -26,10 +26,11 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -135,6 +136,18 @@ class Call:
         return re.sub(r"(\d+)(\w)", lambda m: int(m[1]) * m[2], native.KERNELS[self.kernel])
 
 
+class Recipe(NamedTuple):
+    """A call that is yet to be made: right answers take time."""
+
+    kernel: str
+    make: Callable[[], Call]
+
+
+def later(kernel: str, make: Callable[..., Call], *arguments: object, **options: object) -> Recipe:
+    """make(*arguments) gives a call of that kernel."""
+    return Recipe(kernel, partial(make, *arguments, **options))
+
+
 def write(path: Path, calls: Iterable[Call]) -> None:
     """The file of these calls."""
     calls = list(calls)
@@ -147,7 +160,9 @@ def write(path: Path, calls: Iterable[Call]) -> None:
 def _write_call(file: BinaryIO, call: Call) -> None:
     names, layout = call.names, call.layout
     if len(names) != len(layout) or not call.values.keys() <= set(names):
-        raise ValueError(f"{call.kernel}: {layout} does not fit {names}, or {[*call.values]} does not")
+        raise ValueError(
+            f"{call.kernel}: {layout} does not fit {names}, or {[*call.values]} does not"
+        )
     for text in (call.kernel, call.about, layout):
         file.write(struct.pack("<I", len(text.encode())) + text.encode())
     for name, letter in zip(names, layout, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -55,10 +55,11 @@ def cycled(values: Sequence[float], count: int, start: int = 0) -> Tensor:
     return torch.tensor(list(turn), dtype=torch.float64)
 
 
-def temperatures(values: Sequence[float], count: int) -> Iterator[Tensor]:
-    """One temperature for each row, and one for all of them."""
-    yield cycled(values, count)
-    yield torch.tensor([values[len(values) // 2]], dtype=torch.float64)
+def one_or_all(turn: int, values: Sequence[float], count: int) -> Tensor:
+    """In turn: one temperature for each row, one for all of them."""
+    if turn % 2 == 0:
+        return cycled(values, count)
+    return torch.tensor([values[len(values) // 2]], dtype=torch.float64)
 
 
 def stride(value: Tensor, rows: int) -> int:

@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN
-from softorder.kernels import fsum
-from tests.machines.calls import Call, Expected, SameAs, Unchecked, Value
+from softorder.kernels import fsum, native
+from tests.machines.calls import Call, Expected, Recipe, SameAs, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
     MILD,
     TEMPERATURES,
     cycled,
     is_wide,
+    one_or_all,
     scores,
     short,
     smooth_scores,
     stride,
-    temperatures,
     upstream_for,
 )
 from tests.machines.tolerances import allowed, largest
@@ -31,17 +31,19 @@ _ORDERS = [(a, m) for a in range(4) for m in range(a + 1)]  # derivative, moment
 _FAMILIES = ("normal", "exponential", "two_modes", "cauchy", "ties")
 
 
-def calls() -> Iterator[Call]:
+def recipes() -> Iterator[Recipe]:
     for density, dtype in product(_DENSITIES, DTYPES):
-        for n in (1, 2, 17, 64, 100, 1000):
+        for turn, n in enumerate((1, 2, 17, 64, 100, 1000)):
             x = scores(n, dtype, _FAMILIES).sort().values
-            for tau in temperatures(TEMPERATURES, len(x)):
-                yield _Sum(density, x, x, tau, about=f"ranks n={n}").call()
+            problem = _Sum(
+                density, x, x, one_or_all(turn, TEMPERATURES, len(x)), about=f"ranks n={n}"
+            )
+            yield later("fsum", problem.call)
         orders = _ORDERS if density == "laplace" else _ORDERS[:3]  # a jump has no derivative
         for turn, (derivative, moment) in enumerate(orders):
             sources = smooth_scores(50 + turn, dtype).sort().values
             targets = smooth_scores(33 - turn, dtype).sort().values
-            yield _Sum(
+            problem = _Sum(
                 density,
                 sources,
                 targets,
@@ -52,19 +54,21 @@ def calls() -> Iterator[Call]:
                 derivative=derivative,
                 moment=moment,
                 about="sums",
-            ).call()
-        for n in (1, 2, 3, 17, 65, 300):
+            )
+            yield later("fsum", problem.call)
+        for turn, n in enumerate((1, 2, 3, 17, 65, 300)):
             x = scores(n, dtype, _FAMILIES).sort().values
             levels = torch.arange(n, dtype=torch.float64) + 0.5
-            for tau in temperatures((1e-3, 1.0, 1e3), len(x)):
-                yield _invert(f"halves n={n}", density, x, levels, tau)
-        for n in (2, 20, 100):
+            tau = one_or_all(turn, (1e-3, 1.0, 1e3), len(x))
+            yield later("fsum_invert", _invert, f"halves n={n}", density, x, levels, tau)
+        for n in (2, 100):
             x = smooth_scores(n, dtype).sort().values
             levels = torch.arange(n + 1, dtype=torch.float64).expand(3, -1)
-            yield _invert(f"places n={n}", density, x, levels, cycled(MILD, 3))
+            tau = cycled(MILD, 3)
+            yield later("fsum_invert", _invert, f"places n={n}", density, x, levels, tau)
             count = torch.tensor([n, n - 1, n // 2])
             levels = torch.linspace(-0.3, n + 0.2, 7, dtype=torch.float64).expand(3, -1)
-            yield _invert(f"counts n={n}", density, x, levels, cycled(MILD, 3), count)
+            yield later("fsum_invert", _invert, f"counts n={n}", density, x, levels, tau, count)
 
 
 class _Sum:
@@ -98,18 +102,16 @@ class _Sum:
             for v in (self.sources, self.targets, self.weights, self.source_rest, self.target_rest)
         ]
         sources, targets, weights, source_rest, target_rest = double
-        return fsum.fsum(
-            sources,
-            targets,
-            weights,
-            self.tau,
-            self.density,
-            **self.orders,
-            source_rest=source_rest,
-            target_rest=target_rest,
-            source_count=self.counts,
-            target_count=None if self.counts is None else self.counts // 2,
-        )
+        options = {
+            "source_rest": source_rest,
+            "target_rest": target_rest,
+            "source_count": self.counts,
+            "target_count": None if self.counts is None else self.counts // 2,
+        }
+        with native.use("torch"):
+            return fsum.fsum(
+                sources, targets, weights, self.tau, self.density, **self.orders, **options
+            )
 
     def call(self) -> Call:
         rows, dtype, same = len(self.sources), self.sources.dtype, self.targets is self.sources
@@ -148,7 +150,8 @@ def _invert(
 ) -> Call:
     """Levels (n,) serve every row, levels (rows, n) one each."""
     (rows, m), n = x.shape, levels.shape[-1]
-    centre, rest = fsum.invert(x.double(), levels, tau, density, count=count)
+    with native.use("torch"):
+        centre, rest = fsum.invert(x.double(), levels, tau, density, count=count)
     roots = torch.where(centre.isfinite(), centre + rest, centre)
     unit = largest(roots, tau.expand(rows))
     values: dict[str, Value] = {

@@ -18,13 +18,14 @@ from softorder.kernels import fsum, native, network_fused, row_softmax
 from softorder.methods import NetworkMethod
 from softorder.methods.network_program import network
 from softorder.methods.softmax_rows import NeuralSort, RowSoftmaxMethod, SoftSort
-from tests.machines.calls import Call, Expected, Unchecked, Value
+from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
     MILD,
     cycled,
     gradient_of,
     is_wide,
+    one_or_all,
     scores,
     short,
     smooth_scores,
@@ -34,7 +35,7 @@ from tests.machines.rows import (
 from tests.machines.tolerances import allowed, largest
 
 
-def calls() -> Iterator[Call]:
+def recipes() -> Iterator[Recipe]:
     for density, dtype in product(BUILT_IN, DTYPES):
         yield from _permutations(density, dtype)
     for comparator, dtype, matrix in product(network_fused.COMPARATORS, DTYPES, (0, 1)):
@@ -46,25 +47,25 @@ def calls() -> Iterator[Call]:
 # ---- permutations by F-sums ----------------------------------------------------------------------
 
 
-def _permutations(density: str, dtype: torch.dtype) -> Iterator[Call]:
-    for turn, (n, k) in enumerate(((1, 1), (3, 3), (16, 16), (65, 4), (300, 3))):
-        x = scores(n, dtype, ("normal", "cauchy", "ties"))
-        yield _permutation("bank", density, x, k, cycled((1e-3, 1.0, 1e3), len(x)), turn % 2)
+def _permutations(density: str, dtype: torch.dtype) -> Iterator[Recipe]:
+    forward, backward = "permutation_forward", "permutation_backward"
+    for turn, (n, k) in enumerate(((1, 1), (16, 16), (65, 4), (300, 3))):
+        x, flip = scores(n, dtype, ("normal", "cauchy", "ties")), turn % 2
+        tau = one_or_all(turn, (1e-3, 1.0, 1e3), len(x))
+        yield later(forward, _permutation, density, x, k, tau, flip)
     for turn, (n, k) in enumerate(((2, 2), (17, 17), (100, 5))):
-        x, tau = smooth_scores(n, dtype), torch.tensor([0.5], dtype=torch.float64)
-        yield _permutation("one τ", density, x, k, tau, turn % 2)
-        yield _permutation("backward", density, x, k, tau, turn % 2, backward=True)
-        tau = cycled((0.5, 2.0, 20.0), len(x))
-        yield _permutation("backward", density, x, k, tau, 1 - turn % 2, backward=True)
+        x, flip = smooth_scores(n, dtype), turn % 2
+        tau = one_or_all(turn, (0.5, 2.0, 20.0), len(x))
+        yield later(backward, _permutation, density, x, k, tau, flip, backward=True)
 
 
 def _permutation(
-    about: str,
     density: str,
     x: Tensor,
     k: int,
     tau: Tensor,
     flip: int,
+    *,
     backward: bool = False,
 ) -> Call:
     rows, n = x.shape
@@ -99,21 +100,22 @@ def _permutation(
         "wide": is_wide(x.dtype),
     }
     name = "permutation_backward" if backward else "permutation_forward"
-    return Call(name, f"{density} {short(x.dtype)} {about} n={n} k={k} flip={flip}", values)
+    return Call(name, f"{density} {short(x.dtype)} n={n} k={k} flip={flip}", values)
 
 
 # ---- networks ------------------------------------------------------------------------------------
 
 
-def _networks(comparator: str, dtype: torch.dtype, matrix: int) -> Iterator[Call]:
-    kinds = {1: None, 2: None, 7: "bitonic", 16: "odd_even", 33: None}
+def _networks(comparator: str, dtype: torch.dtype, matrix: int) -> Iterator[Recipe]:
+    kinds = {2: None, 16: "bitonic" if comparator == "cauchy" else "odd_even", 33: None}
     for turn, (n, kind) in enumerate(kinds.items()):
         x, method = smooth_scores(n, dtype, 5), NetworkMethod(kind, comparator)
-        k = n if n < 16 or not matrix else 5
-        tau = cycled((0.3, 1.0, 10.0), len(x)) if turn % 2 else torch.tensor([0.5]).double()
-        count = (torch.arange(len(x)) * n // 4).clamp(1, n) if turn >= 3 else None
+        k = n if n < 33 or not matrix else 5
+        tau = one_or_all(turn, (0.3, 1.0, 10.0), len(x))
+        count = (torch.arange(len(x)) * n // 4).clamp(1, n) if n == 33 else None
         for backward in (False, True):
-            yield _network(method, x, count, k, tau, turn % 2, matrix, backward)
+            shape = count, k, tau, turn % 2, matrix
+            yield later("network", _network, method, x, *shape, backward=backward)
 
 
 def _network(
@@ -124,6 +126,7 @@ def _network(
     tau: Tensor,
     descending: int,
     matrix: int,
+    *,
     backward: bool,
 ) -> Call:
     rows, n = x.shape
@@ -166,18 +169,17 @@ def _network(
 # ---- row softmax ---------------------------------------------------------------------------------
 
 
-def _row_softmaxes(family: RowSoftmaxMethod, dtype: torch.dtype) -> Iterator[Call]:
-    for turn, (n, k) in enumerate(((1, 1), (3, 3), (16, 16), (17, 5), (65, 3), (300, 4))):
-        x, tau = smooth_scores(n, dtype), cycled(MILD, 3)
-        for descending in (0, 1):
-            yield _row_softmax("whole", family, x, k, tau, descending)
-            tau = torch.tensor([0.7], dtype=torch.float64)
-        yield _row_softmax("whole", family, x, k, tau, turn % 2, backward=True)
-    for n, descending in product((9, 100), (0, 1)):
-        x, tau = smooth_scores(n, dtype), cycled(MILD, 3)
-        x[0, ::2] = x[2, 1:5] = -math.inf if descending else math.inf
-        yield _row_softmax("absent", family, x, 3, tau, descending)
-        yield _row_softmax("absent", family, x, 3, tau, descending, backward=True)
+def _row_softmaxes(family: RowSoftmaxMethod, dtype: torch.dtype) -> Iterator[Recipe]:
+    for turn, (n, k) in enumerate(((1, 1), (3, 3), (16, 16), (65, 3), (300, 4))):
+        x, tau = smooth_scores(n, dtype), one_or_all(turn, MILD, 3)
+        for descending, backward in ((0, False), (1, False), (turn % 2, True)):
+            options = family, x, k, tau, descending
+            yield later("row_softmax", _row_softmax, "whole", *options, backward=backward)
+    for descending, backward in product((0, 1), (False, True)):
+        x, absent = smooth_scores(100, dtype), -math.inf if descending else math.inf
+        x[0, ::2] = x[2, 1:5] = absent
+        options = family, x, 3, cycled(MILD, 3), descending
+        yield later("row_softmax", _row_softmax, "absent", *options, backward=backward)
 
 
 def _row_softmax(
@@ -187,7 +189,8 @@ def _row_softmax(
     k: int,
     tau: Tensor,
     descending: int,
-    backward: bool = False,
+    *,
+    backward: bool,
 ) -> Call:
     rows, n = x.shape
     live = x.isfinite()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import softorder as so
 from softorder.kernels import fsum_fused, isotonic, isotonic_fused, native
-from tests.machines.calls import Call, Expected, Unchecked, Value
+from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
     MILD,
@@ -22,7 +22,9 @@ from tests.machines.rows import (
     cycled,
     gradient_of,
     is_wide,
+    one_or_all,
     scores,
+    seeded,
     short,
     smooth_scores,
     stride,
@@ -35,29 +37,36 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {"rank": so.soft_rank, "sort": so
 _PROJECTIONS = {"permutahedron": 0, "permutahedron_kl": 1}  # the field `entropic`
 
 
-def calls() -> Iterator[Call]:
+def recipes() -> Iterator[Recipe]:
     for operator, dtype in product(_OPERATORS, DTYPES):
         yield from _soft(operator, dtype)
         for method in _PROJECTIONS:
             yield from _projected(operator, dtype, method)
-    for dtype, entropic, n in product(DTYPES, (0, 1), SIZES):
-        yield _isotonic(smooth_scores(n, dtype, 4), entropic)
+    for dtype, entropic, n in product(DTYPES, (0, 1), (1, 2, 17, 64, 1000)):
+        yield later("isotonic", _isotonic, smooth_scores(n, dtype, 4), entropic)
     for dtype in DTYPES:
-        ties = torch.randint(3, (4, 40), generator=torch.Generator().manual_seed(0)).to(dtype)
-        yield _isotonic(ties, 0)
+        ties = torch.randint(3, (4, 40), generator=seeded(0)).to(dtype)
+        yield later("isotonic", _isotonic, ties, 0)
 
 
-def _soft(operator: str, dtype: torch.dtype) -> Iterator[Call]:
+def _soft(operator: str, dtype: torch.dtype) -> Iterator[Recipe]:
+    forward, backward = (f"soft_{operator}_{way}" for way in ("forward", "backward"))
     for turn, n in enumerate(SIZES):
         x, descending = scores(n, dtype), turn % 2
-        yield _soft_forward("bank", operator, x, cycled(TEMPERATURES, len(x)), descending)
-        x = smooth_scores(n, dtype)
-        tau = cycled((1e-3, 0.3, 30.0), len(x)) if turn % 3 else _one(0.3)
-        yield _soft_forward("smooth", operator, x, tau, descending)
-        yield _soft_backward("smooth", operator, x, tau, descending)
-    for n, descending in product((3, 17, 100), (0, 1)):
+        tau = cycled(TEMPERATURES, len(x))
+        yield later(forward, _soft_forward, "bank", operator, x, tau, descending)
+    for turn, n in enumerate((1, 3, 17, 64, 1000)):
+        x, tau, descending = (
+            smooth_scores(n, dtype),
+            one_or_all(turn, (1e-3, 0.3, 30.0), 3),
+            turn % 2,
+        )
+        yield later(forward, _soft_forward, "smooth", operator, x, tau, descending)
+        yield later(backward, _soft_backward, "smooth", operator, x, tau, 1 - descending)
+    for n, descending in ((3, 0), (17, 1), (100, 0), (100, 1)):
         x = with_infinities(n, dtype)
-        yield _soft_forward("infinities", operator, x, cycled(MILD, len(x)), descending)
+        tau = cycled(MILD, len(x))
+        yield later(forward, _soft_forward, "infinities", operator, x, tau, descending)
 
 
 def _soft_forward(about: str, operator: str, x: Tensor, tau: Tensor, descending: int) -> Call:
@@ -92,16 +101,17 @@ def _soft_backward(about: str, operator: str, x: Tensor, tau: Tensor, descending
     return Call(f"soft_{operator}_backward", _label(about, x, descending), values)
 
 
-def _projected(operator: str, dtype: torch.dtype, method: str) -> Iterator[Call]:
-    for turn, n in enumerate((1, 2, 15, 17, 64, 100, 1000)):
-        x, descending = smooth_scores(n, dtype), turn % 2
-        tau = cycled((0.03, 1.0, 30.0), len(x)) if turn % 3 else _one(0.3)
-        yield _projected_forward("smooth", operator, method, x, tau, descending)
-        yield _projected_backward("smooth", operator, method, x, tau, descending)
-    for n, descending in product((3, 65), (0, 1)):
+def _projected(operator: str, dtype: torch.dtype, method: str) -> Iterator[Recipe]:
+    forward, backward = (f"projected_{operator}_{way}" for way in ("forward", "backward"))
+    for turn, n in enumerate((1, 17, 64, 1000)):
+        x, descending = smooth_scores(n, dtype), turn // 2
+        options = method, x, one_or_all(turn, (0.03, 1.0, 30.0), len(x)), descending
+        yield later(forward, _projected_forward, "smooth", operator, *options)
+        yield later(backward, _projected_backward, "smooth", operator, *options)
+    for n, descending in ((3, 0), (65, 1)):
         x = with_infinities(n, dtype)
-        tau = cycled(MILD, len(x))
-        yield _projected_forward("infinities", operator, method, x, tau, descending)
+        options = method, x, cycled(MILD, len(x)), descending
+        yield later(forward, _projected_forward, "infinities", operator, *options)
 
 
 def _projected_forward(
@@ -171,10 +181,6 @@ def _per_row(tau: Tensor, x: Tensor) -> Tensor:
 def _tolerance(answer: str, x: Tensor, out: Tensor, tau: Tensor) -> Tensor:
     least = 1.0 if answer == "soft rank" else _per_row(tau, x)
     return allowed(answer, x.dtype, largest(out, least))
-
-
-def _one(temperature: float) -> Tensor:
-    return torch.tensor([temperature], dtype=torch.float64)
 
 
 def _soft_numbers(x: Tensor, tau: Tensor, descending: int) -> dict[str, Value]:

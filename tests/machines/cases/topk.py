@@ -11,7 +11,7 @@ from torch import Tensor
 from softorder.densities import BUILT_IN
 from softorder.kernels import threshold_torch
 from tests import bank
-from tests.machines.calls import Call, Expected, Unchecked
+from tests.machines.calls import Call, Expected, Recipe, Unchecked, later
 from tests.machines.rows import (
     DTYPES,
     MILD,
@@ -31,33 +31,42 @@ from tests.machines.tolerances import allowed, largest, where_defined
 _DENSITIES = tuple(BUILT_IN)  # in the order of enum Density
 
 
-def calls() -> Iterator[Call]:
+def recipes() -> Iterator[Recipe]:
     for density, dtype in product(_DENSITIES, DTYPES):
         for n in SIZES:
             x = scores(n, dtype)
             k, tau = cycled(bank.ks(n), len(x)), cycled(TEMPERATURES, len(x))
-            yield _forward(f"bank n={n}", density, x, k, tau)
-        for n, k in ((5, 2.5), (33, 0.0), (64, 64.0), (300, 7.0)):
+            yield later("topk_forward", _forward, f"bank n={n}", density, x, k, tau)
+        for n, k in ((5, 2.5), (33, 0.0), (64, 64.0)):
             at = torch.tensor([k], dtype=torch.float64), torch.tensor([0.7], dtype=torch.float64)
-            yield _forward(f"one k={k} and one τ n={n}", density, smooth_scores(n, dtype), *at)
-        for n in (3, 17, 64, 65, 300):
+            yield later(
+                "topk_forward",
+                _forward,
+                f"one k={k} and one τ n={n}",
+                density,
+                smooth_scores(n, dtype),
+                *at,
+            )
+        for n in (3, 64, 65):
             x = with_infinities(n, dtype)
             k = cycled((1.0, n / 2, n / 3, 2.0, 1.0, 1.5), len(x))
-            yield _forward(f"infinities n={n}", density, x, k, cycled(MILD, len(x)))
-        for n in (9, 100):
-            x = smooth_scores(n, dtype, 5)
-            k = cycled((1.0, n / 2, n - 1.0, 0.25, n / 3), len(x))
-            yield _threshold(f"thresholds n={n}", density, x, k, cycled(MILD, len(x)))
-        for n in (1, 3, 16, 17, 64, 65, 300):
+            yield later(
+                "topk_forward", _forward, f"infinities n={n}", density, x, k, cycled(MILD, len(x))
+            )
+        x = smooth_scores(100, dtype, 5)
+        k = cycled((1.0, 50.0, 99.0, 0.25, 33.3), len(x))
+        tau = cycled(MILD, len(x))
+        yield later("topk_forward", _threshold, "thresholds n=100", density, x, k, tau)
+        for n in (1, 17, 64, 300):
             x = scores(n, dtype)
             k, tau = cycled(bank.ks(n), len(x), 2), cycled(TEMPERATURES, len(x))
-            yield _backward(f"bank n={n}", density, x, k, tau)
-        for n in (17, 100):
-            x = with_infinities(n, dtype)[:3]
-            k, tau = cycled((n / 2, n / 3), len(x)), torch.tensor([0.7], dtype=torch.float64)
-            yield _backward(f"infinities, one τ n={n}", density, x, k, tau)
-            x = smooth_scores(n, dtype)
-            yield _backward(f"one upstream n={n}", density, x, k, tau, one=True)
+            yield later("topk_backward", _backward, f"bank n={n}", density, x, k, tau)
+        x, y = with_infinities(100, dtype)[:3], smooth_scores(17, dtype)
+        k, tau = cycled((5.5, 3.0), len(x)), torch.tensor([0.7], dtype=torch.float64)
+        about = "infinities, one τ n=100"
+        yield later("topk_backward", _backward, about, density, x, k, tau)
+        about = "one upstream n=17"
+        yield later("topk_backward", _backward, about, density, y, k, tau, one=True)
 
 
 def _forward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
