@@ -47,7 +47,7 @@ struct Team {
       FirstFailure failure;
 #pragma omp parallel for num_threads(size) schedule(static, 1)
       for (int member = 0; member < size; ++member) {
-        [[maybe_unused]] const NoDenormals guard;  // unused where it has nothing to do
+        const NoDenormals guard;
         failure.watch([&] { work(member); });
       }
       return failure.rethrow();
