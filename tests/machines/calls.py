@@ -5,7 +5,7 @@ Everything is little endian; a text is its length (uint32) and its bytes.
     file     "softordr", uint32 version of this format, uint32 interface of the kernels,
              uint32 number of calls, the calls
     call     text kernel, text description, text layout (a letter per field of the kernel's struct
-             of arguments: P pointer, N size_t, i int32), the fields
+             of arguments: P pointer, N size_t, i int32), text names of the fields, the fields
     field    uint8 tag, then by tag
        0     nothing: a null pointer
        1     int64: a number
@@ -163,7 +163,7 @@ def _write_call(file: BinaryIO, call: Call) -> None:
         raise ValueError(
             f"{call.kernel}: {layout} does not fit {names}, or {[*call.values]} does not"
         )
-    for text in (call.kernel, call.about, layout):
+    for text in (call.kernel, call.about, layout, " ".join(names)):
         file.write(struct.pack("<I", len(text.encode())) + text.encode())
     for name, letter in zip(names, layout, strict=True):
         value = call.values.get(name)

@@ -14,6 +14,7 @@ from tests.machines.calls import Call, Recipe, write
 from tests.machines.cases import fsum, matrices, order, sort, topk
 
 _THREADS = (1, 3, 1)
+_LARGE = 1 << 15  #: scores; from here on kernels use several threads
 _FEW = 4  #: calls of each kernel for a quick replay
 
 
@@ -41,8 +42,15 @@ def _make(recipe: Recipe, turn: int) -> Call:
     call = recipe.make()
     if call.kernel != recipe.kernel:
         raise ValueError(f"a recipe for {recipe.kernel} made a call of {call.kernel}")
-    call.values["threads"] = _THREADS[turn % len(_THREADS)]
+    call.values["threads"] = 3 if _scores(call) >= _LARGE else _THREADS[turn % len(_THREADS)]
     return call
+
+
+def _scores(call: Call) -> int:
+    rows, n = call.values["rows"], call.values["n"]
+    assert isinstance(rows, int)
+    assert isinstance(n, int)
+    return rows * n
 
 
 def _some_of_each(recipes: list[Recipe]) -> list[Recipe]:

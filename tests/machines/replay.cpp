@@ -19,6 +19,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -167,6 +168,7 @@ struct Field {
 
 struct Call {
   std::string kernel, about, layout;
+  std::vector<std::string> names;
   std::vector<Field> fields;
 };
 
@@ -195,7 +197,10 @@ Field read_field(Reader& file) {
 }
 
 Call read_call(Reader& file) {
-  Call call{file.text(), file.text(), file.text(), {}};
+  Call call{file.text(), file.text(), file.text(), {}, {}};
+  std::istringstream names(file.text());
+  call.names.assign(std::istream_iterator<std::string>(names), {});
+  if (call.names.size() != call.layout.size()) fail("not every field of " + call.kernel + " has a name");
   for (std::size_t i = 0; i < call.layout.size(); ++i) call.fields.push_back(read_field(file));
   return call;
 }
@@ -261,10 +266,10 @@ void compare(const Call& call, std::size_t place, Verdict& verdict) {
     const double error = error_of(found, right, tolerance);
     if (error <= verdict.worst) continue;
     char text[160];
-    std::snprintf(text, sizeof text, "field %zu [%zu] is %.17g instead of %.17g, %.3g times what is allowed",
-                  place, i, found, right, error);
+    std::snprintf(text, sizeof text, "[%zu] is %.17g instead of %.17g, %.3g times what is allowed", i, found, right,
+                  error);
     verdict.worst = error;
-    verdict.complaint = text;
+    verdict.complaint = call.names[place] + text;
   }
 }
 
@@ -280,10 +285,9 @@ Verdict run(const Entry& kernel, Call& call) {
     const Field& field = call.fields[i];
     if (field.tag == expected) compare(call, i, verdict);
     if (field.tag < input) continue;
-    const std::string where = "field " + std::to_string(i);
-    if (!field.buffer.guarded()) verdict.blame("wrote beside " + where);
+    if (!field.buffer.guarded()) verdict.blame("wrote beside " + call.names[i]);
     if (field.tag == input && !std::equal(field.before.begin(), field.before.end(), field.buffer.data()))
-      verdict.blame("changed its input, " + where);
+      verdict.blame("changed its input " + call.names[i]);
   }
   return verdict;
 }

@@ -14,6 +14,8 @@ from tests import bank
 DTYPES = (torch.float32, torch.float64)
 SIZES = (1, 2, 3, 15, 16, 17, 64, 65, 100, 1000)  #: around the widths of registers and of tiles
 TEMPERATURES = bank.TEMPERATURES  #: from 1e-6 to 1e6
+LONG = 50_000  #: a row that several threads share
+MANY = 40, 900  #: rows that several threads share out, and their length
 MILD = (0.1, 1.0, 10.0)  #: where no slope underflows
 
 
@@ -41,7 +43,7 @@ def with_infinities(n: int, dtype: torch.dtype) -> Tensor:
 
 def upstream_for(result: Tensor, dtype: torch.dtype) -> Tensor:
     """Any gradient with respect to a result, in the dtype of the kernel."""
-    generator = seeded(result.numel())
+    generator = seeded(10**6 + result.numel())  # not the numbers that the scores are made of
     return torch.randn(result.shape, dtype=torch.float64, generator=generator).to(dtype)
 
 

@@ -84,7 +84,7 @@ def test_another_cpu_than_expected_is_an_error(run):
 def test_one_wrong_number_is_reported(run, calls):
     found = run(calls=[_spoiled(calls[0]), *calls[1:]])
     assert (found.code, found.passed, found.failed) == (1, len(calls) - 1, 1)
-    assert f"FAILED {calls[0].kernel} ({calls[0].about}): field" in found.text
+    assert f"FAILED {calls[0].kernel} ({calls[0].about}): p[" in found.text
 
 
 def test_a_wrong_number_is_seen_in_every_call(run, calls):
@@ -106,7 +106,7 @@ def _spoiled(call):
 def test_a_kernel_that_writes_too_much_is_seen(run):
     found = run(calls=[_sort(Unchecked((2,), torch.float32))])
     assert found.code == 1
-    assert "wrote beside field 1" in found.text
+    assert "wrote beside values" in found.text
 
 
 def test_kernels_that_nobody_called_are_counted(run):

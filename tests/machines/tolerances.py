@@ -17,7 +17,11 @@ from torch import Tensor
 TABLE: dict[str, tuple[float, float, str]] = {
     "topk p": (1e-6, 1e-14, "1"),
     "topk threshold": (5e-7, 1e-14, "what moves the sum of p by max(1, k), and |b|"),
-    "topk gradient": (5e-6, 1e-13, "the row's largest gradient, and 1/τ; of k: 1"),
+    "topk gradient": (
+        5e-6,
+        1e-13,
+        "the row's largest gradient, and 1/τ; of τ: itself too; of k: 1",
+    ),
     "fsum": (5e-7, 1e-14, "the row's largest sum, and 1"),
     "fsum root": (5e-7, 1e-14, "the row's largest root, and τ"),
     "soft rank": (5e-7, 1e-14, "the row's largest rank"),

@@ -13,6 +13,8 @@ from softorder.kernels import fsum, native
 from tests.machines.calls import Call, Expected, Recipe, SameAs, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
+    LONG,
+    MANY,
     MILD,
     TEMPERATURES,
     cycled,
@@ -61,6 +63,13 @@ def recipes() -> Iterator[Recipe]:
             levels = torch.arange(n, dtype=torch.float64) + 0.5
             tau = one_or_all(turn, (1e-3, 1.0, 1e3), len(x))
             yield later("fsum_invert", _invert, f"halves n={n}", density, x, levels, tau)
+        x, (rows, n) = smooth_scores(LONG, dtype, 1).sort().values, MANY
+        problem = _Sum(density, x, x, torch.tensor([0.01]).double(), about=f"threads n={LONG}")
+        yield later("fsum", problem.call)
+        x = smooth_scores(n, dtype, rows).sort().values
+        levels = torch.arange(n, dtype=torch.float64) + 0.5
+        about = f"threads n={n}"
+        yield later("fsum_invert", _invert, about, density, x, levels, cycled(MILD, rows))
         for n in (2, 100):
             x = smooth_scores(n, dtype).sort().values
             levels = torch.arange(n + 1, dtype=torch.float64).expand(3, -1)

@@ -21,6 +21,7 @@ from softorder.methods.softmax_rows import NeuralSort, RowSoftmaxMethod, SoftSor
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
+    MANY,
     MILD,
     cycled,
     gradient_of,
@@ -57,6 +58,10 @@ def _permutations(density: str, dtype: torch.dtype) -> Iterator[Recipe]:
         x, flip = smooth_scores(n, dtype), turn % 2
         tau = one_or_all(turn, (0.5, 2.0, 20.0), len(x))
         yield later(backward, _permutation, density, x, k, tau, flip, backward=True)
+    if density == "laplace":  # threads
+        x, tau = smooth_scores(MANY[1], dtype, MANY[0]), torch.tensor([1.0], dtype=torch.float64)
+        yield later(forward, _permutation, density, x, 2, tau, 1)
+        yield later(backward, _permutation, density, x, 2, tau, 1, backward=True)
 
 
 def _permutation(
@@ -113,6 +118,8 @@ def _networks(comparator: str, dtype: torch.dtype, matrix: int) -> Iterator[Reci
         k = n if n < 33 or not matrix else 5
         tau = one_or_all(turn, (0.3, 1.0, 10.0), len(x))
         count = (torch.arange(len(x)) * n // 4).clamp(1, n) if n == 33 else None
+        if n == 33 and matrix and comparator == "cauchy":  # enough work for several threads
+            x, count, tau = x.repeat(200, 1), count.repeat(200), tau.repeat(200)
         for backward in (False, True):
             shape = count, k, tau, turn % 2, matrix
             yield later("network", _network, method, x, *shape, backward=backward)
@@ -175,6 +182,10 @@ def _row_softmaxes(family: RowSoftmaxMethod, dtype: torch.dtype) -> Iterator[Rec
         for descending, backward in ((0, False), (1, False), (turn % 2, True)):
             options = family, x, k, tau, descending
             yield later("row_softmax", _row_softmax, "whole", *options, backward=backward)
+    for backward in (False, True):
+        x, tau = smooth_scores(MANY[1], dtype, MANY[0]), torch.tensor([1.0], dtype=torch.float64)
+        options = family, x, 2, tau, 1
+        yield later("row_softmax", _row_softmax, "threads", *options, backward=backward)
     for descending, backward in product((0, 1), (False, True)):
         x, absent = smooth_scores(100, dtype), -math.inf if descending else math.inf
         x[0, ::2] = x[2, 1:5] = absent

@@ -16,6 +16,8 @@ from softorder.kernels import fsum_fused, isotonic, isotonic_fused, native
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
+    LONG,
+    MANY,
     MILD,
     SIZES,
     TEMPERATURES,
@@ -47,6 +49,7 @@ def recipes() -> Iterator[Recipe]:
     for dtype in DTYPES:
         ties = torch.randint(3, (4, 40), generator=seeded(0)).to(dtype)
         yield later("isotonic", _isotonic, ties, 0)
+        yield later("isotonic", _isotonic, smooth_scores(LONG, dtype, 1), 0)
 
 
 def _soft(operator: str, dtype: torch.dtype) -> Iterator[Recipe]:
@@ -63,6 +66,10 @@ def _soft(operator: str, dtype: torch.dtype) -> Iterator[Recipe]:
         )
         yield later(forward, _soft_forward, "smooth", operator, x, tau, descending)
         yield later(backward, _soft_backward, "smooth", operator, x, tau, 1 - descending)
+    rows, n = (1, LONG) if dtype == torch.float32 else MANY
+    x, tau = smooth_scores(n, dtype, rows), torch.tensor([0.1], dtype=torch.float64)
+    yield later(forward, _soft_forward, "threads", operator, x, tau, 1)
+    yield later(backward, _soft_backward, "threads", operator, x, tau, 1)
     for n, descending in ((3, 0), (17, 1), (100, 0), (100, 1)):
         x = with_infinities(n, dtype)
         tau = cycled(MILD, len(x))
@@ -71,7 +78,7 @@ def _soft(operator: str, dtype: torch.dtype) -> Iterator[Recipe]:
 
 def _soft_forward(about: str, operator: str, x: Tensor, tau: Tensor, descending: int) -> Call:
     out = _answer(operator, "laplace", x, tau, descending)
-    values = _soft_numbers(x, tau, descending) | {
+    values = _numbers(x, tau, descending) | {
         "scores": x,
         "out": Expected(out, x.dtype, _tolerance(f"soft {operator}", x, out, tau)),
         "values": Expected(x.sort(stable=True).values, x.dtype),
@@ -92,7 +99,7 @@ def _soft_backward(about: str, operator: str, x: Tensor, tau: Tensor, descending
     saved = run(x, tau, bool(descending))._asdict()
     unit = largest(gradient, 1 / tau.expand(len(x)) if operator == "rank" else 1.0)
     tolerance = allowed(f"soft {operator} gradient", x.dtype, unit)
-    values = _soft_numbers(x, tau, descending) | {
+    values = _numbers(x, tau, descending) | {
         "upstream": upstream,
         "out": Expected(gradient, x.dtype, tolerance),
     }
@@ -108,6 +115,10 @@ def _projected(operator: str, dtype: torch.dtype, method: str) -> Iterator[Recip
         options = method, x, one_or_all(turn, (0.03, 1.0, 30.0), len(x)), descending
         yield later(forward, _projected_forward, "smooth", operator, *options)
         yield later(backward, _projected_backward, "smooth", operator, *options)
+    rows, n = (1, LONG) if dtype == torch.float32 else MANY
+    options = method, smooth_scores(n, dtype, rows), torch.tensor([1.0], dtype=torch.float64), 1
+    yield later(forward, _projected_forward, "threads", operator, *options)
+    yield later(backward, _projected_backward, "threads", operator, *options)
     for n, descending in ((3, 0), (65, 1)):
         x = with_infinities(n, dtype)
         options = method, x, cycled(MILD, len(x)), descending
@@ -118,7 +129,7 @@ def _projected_forward(
     about: str, operator: str, method: str, x: Tensor, tau: Tensor, descending: int
 ) -> Call:
     out = _answer(operator, method, x, tau, descending)
-    values = _soft_numbers(x, tau, descending) | {
+    values = _numbers(x, tau, descending) | {
         "scores": x,
         "out": Expected(out, x.dtype, allowed("projection", x.dtype, largest(out))),
         "values": Unchecked(tuple(x.shape), x.dtype),
@@ -138,7 +149,7 @@ def _projected_backward(
         x, tau, bool(descending), operator=operator, entropic=bool(entropic)
     )
     tolerance = allowed("projection gradient", x.dtype, largest(gradient))
-    values = _soft_numbers(x, tau, descending) | {
+    values = _numbers(x, tau, descending) | {
         "upstream": upstream,
         "out": Expected(gradient, x.dtype, tolerance),
         "values": saved.values,
@@ -183,7 +194,7 @@ def _tolerance(answer: str, x: Tensor, out: Tensor, tau: Tensor) -> Tensor:
     return allowed(answer, x.dtype, largest(out, least))
 
 
-def _soft_numbers(x: Tensor, tau: Tensor, descending: int) -> dict[str, Value]:
+def _numbers(x: Tensor, tau: Tensor, descending: int) -> dict[str, Value]:
     rows, n = x.shape
     return {
         "temperature": tau,

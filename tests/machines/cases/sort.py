@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.machines.calls import FORMATS, Call, Expected, Recipe, later
-from tests.machines.rows import SIZES, scores, seeded, short, with_infinities
+from tests.machines.rows import LONG, SIZES, scores, seeded, short, with_infinities
 
 _FAMILIES = ("normal", "ties", "geometric", "shifted")
 
@@ -22,9 +22,8 @@ def recipes() -> Iterator[Recipe]:
         x = torch.cat([with_infinities(n, dtype), _anything(n, dtype)])
         yield later("sort", _sort, f"infinities, NaN and zeros n={n}", x)
     for dtype in FORMATS[:4]:
-        yield later(
-            "sort", _sort, "long n=20000", scores(20_000, torch.float64, ("normal",)).to(dtype)
-        )
+        x = scores(LONG, torch.float64, ("normal",)).to(dtype)
+        yield later("sort", _sort, f"threads n={LONG}", x)
 
 
 def _anything(n: int, dtype: torch.dtype) -> Tensor:

@@ -14,6 +14,8 @@ from tests import bank
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, later
 from tests.machines.rows import (
     DTYPES,
+    LONG,
+    MANY,
     MILD,
     SIZES,
     TEMPERATURES,
@@ -67,6 +69,11 @@ def recipes() -> Iterator[Recipe]:
         yield later("topk_backward", _backward, about, density, x, k, tau)
         about = "one upstream n=17"
         yield later("topk_backward", _backward, about, density, y, k, tau, one=True)
+        rows, n = (1, LONG) if dtype == torch.float32 else MANY
+        x, k = smooth_scores(n, dtype, rows), torch.tensor([n / 50], dtype=torch.float64)
+        tau = torch.tensor([0.02], dtype=torch.float64)  # few scores are near a corner of F
+        yield later("topk_forward", _forward, f"threads n={n}", density, x, k, tau)
+        yield later("topk_backward", _backward, f"threads n={n}", density, x, k, tau)
 
 
 def _forward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
@@ -120,6 +127,7 @@ def _backward(
     by_scores, by_row = threshold_torch.backward(whole.double(), x.double(), tau_rows, b, law)
     given = threshold_torch.solve(x, k_rows, tau_rows, law)[0]
     unit, defined = largest(by_scores, 1 / tau_rows), _differentiable(x, tau_rows, b, density)
+    warm_unit = torch.maximum(unit, by_row[1].abs())
 
     def right(value: Tensor, dtype: torch.dtype, unit: Tensor) -> Expected:
         tolerance = allowed("topk gradient", x.dtype, unit)
@@ -134,7 +142,7 @@ def _backward(
         "rest": given[1],
         "grad_scores": right(by_scores, x.dtype, unit),
         "grad_k": right(by_row[0], torch.float64, torch.ones(rows)),
-        "grad_temperature": None if one else right(by_row[1], torch.float64, unit),
+        "grad_temperature": None if one else right(by_row[1], torch.float64, warm_unit),
         "temperature_stride": stride(tau, rows),
     }
     return Call("topk_backward", _label(about, density, x), values)
