@@ -31,10 +31,10 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-mutants lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-slow test-all test-machines test-mutants lint format bench reproduce docs clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make .venv and install softorder into it, editable, with all tools
 
@@ -51,7 +51,7 @@ demo: $(STAMP) ## train a small network through a soft top-k, print tables, writ
 	$(BIN)/softorder demo $(ARGS)
 
 # Two test processes share the cores: idle OpenMP threads must sleep, not spin.
-test test-slow test-all test-mutants: export OMP_WAIT_POLICY ?= passive
+test test-slow test-all test-machines test-mutants: export OMP_WAIT_POLICY ?= passive
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) $(if $(TEST_MINUTES),--minutes $(TEST_MINUTES))
 
 test: $(STAMP) ## run the tests, without those marked slow (six minutes on two cores)
@@ -65,6 +65,9 @@ test-all: $(STAMP) ## run all the tests
 
 test-mutants: $(STAMP) ## seed defects in a copy and show which test notices each (hours)
 	$(BIN)/python -m tests.mutation -n $(WORKERS) $(ARGS)
+
+test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
+	$(BIN)/python -m tests.machines
 
 lint: $(STAMP) ## check style, formatting, types and the import layers
 	$(BIN)/ruff check .

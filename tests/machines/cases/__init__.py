@@ -1,0 +1,1 @@
+"""Calls of every kernel; a file for each idea, named as in csrc/."""

@@ -1,0 +1,211 @@
+"""Calls of soft ranks and the soft sort, by F-sums and by projections, and of isotonic regression.
+
+What the backward passes read was written by a forward pass on the recording machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import torch
+from torch import Tensor
+
+import softorder as so
+from softorder.kernels import fsum_fused, isotonic, isotonic_fused, native
+from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
+from tests.machines.rows import (
+    DTYPES,
+    LONG,
+    MANY,
+    MILD,
+    SIZES,
+    TEMPERATURES,
+    cycled,
+    gradient_of,
+    is_wide,
+    one_or_all,
+    scores,
+    seeded,
+    short,
+    smooth_scores,
+    stride,
+    upstream_for,
+    with_infinities,
+)
+from tests.machines.tolerances import allowed, largest
+
+_OPERATORS: dict[str, Callable[..., Tensor]] = {"rank": so.soft_rank, "sort": so.soft_sort}
+_PROJECTIONS = {"permutahedron": 0, "permutahedron_kl": 1}  # the field `entropic`
+
+
+def recipes() -> Iterator[Recipe]:
+    for operator, dtype in product(_OPERATORS, DTYPES):
+        yield from _soft(operator, dtype)
+        for method in _PROJECTIONS:
+            yield from _projected(operator, dtype, method)
+    for dtype, entropic, n in product(DTYPES, (0, 1), (1, 2, 17, 64, 1000)):
+        yield later("isotonic", _isotonic, smooth_scores(n, dtype, 4), entropic)
+    for dtype in DTYPES:
+        ties = torch.randint(3, (4, 40), generator=seeded(0)).to(dtype)
+        yield later("isotonic", _isotonic, ties, 0)
+        yield later("isotonic", _isotonic, smooth_scores(LONG, dtype, 1), 0)
+
+
+def _soft(operator: str, dtype: torch.dtype) -> Iterator[Recipe]:
+    forward, backward = (f"soft_{operator}_{way}" for way in ("forward", "backward"))
+    for turn, n in enumerate(SIZES):
+        x, descending = scores(n, dtype), turn % 2
+        tau = cycled(TEMPERATURES, len(x))
+        yield later(forward, _soft_forward, "bank", operator, x, tau, descending)
+    for turn, n in enumerate((1, 3, 17, 64, 1000)):
+        x, tau, descending = (
+            smooth_scores(n, dtype),
+            one_or_all(turn, (1e-3, 0.3, 30.0), 3),
+            turn % 2,
+        )
+        yield later(forward, _soft_forward, "smooth", operator, x, tau, descending)
+        yield later(backward, _soft_backward, "smooth", operator, x, tau, 1 - descending)
+    rows, n = (1, LONG) if dtype == torch.float32 else MANY
+    x, tau = smooth_scores(n, dtype, rows), torch.tensor([0.1], dtype=torch.float64)
+    yield later(forward, _soft_forward, "threads", operator, x, tau, 1)
+    yield later(backward, _soft_backward, "threads", operator, x, tau, 1)
+    for n, descending in ((3, 0), (17, 1), (100, 0), (100, 1)):
+        x = with_infinities(n, dtype)
+        tau = cycled(MILD, len(x))
+        yield later(forward, _soft_forward, "infinities", operator, x, tau, descending)
+
+
+def _soft_forward(about: str, operator: str, x: Tensor, tau: Tensor, descending: int) -> Call:
+    out = _answer(operator, "laplace", x, tau, descending)
+    values = _numbers(x, tau, descending) | {
+        "scores": x,
+        "out": Expected(out, x.dtype, _tolerance(f"soft {operator}", x, out, tau)),
+        "values": Expected(x.sort(stable=True).values, x.dtype),
+        "order": Expected(x.sort(stable=True).indices, torch.int32),
+    }
+    if operator == "sort":
+        values["segment"] = Unchecked(tuple(x.shape), torch.int32)
+        values["rest"] = values["slope"] = Unchecked(tuple(x.shape), x.dtype)
+    return Call(f"soft_{operator}_forward", _label(about, x, descending), values)
+
+
+def _soft_backward(about: str, operator: str, x: Tensor, tau: Tensor, descending: int) -> Call:
+    upstream = upstream_for(x, x.dtype)
+    gradient = gradient_of(
+        lambda at: _answer(operator, "laplace", at, tau, descending), x, upstream
+    )
+    run = {"rank": fsum_fused.rank, "sort": fsum_fused.sort}[operator]
+    saved = run(x, tau, bool(descending))._asdict()
+    unit = largest(gradient, 1 / tau.expand(len(x)) if operator == "rank" else 1.0)
+    tolerance = allowed(f"soft {operator} gradient", x.dtype, unit)
+    values = _numbers(x, tau, descending) | {
+        "upstream": upstream,
+        "out": Expected(gradient, x.dtype, tolerance),
+    }
+    for name in ("values", "order", "segment", "rest", "slope"):
+        values[name] = saved.get(name)
+    return Call(f"soft_{operator}_backward", _label(about, x, descending), values)
+
+
+def _projected(operator: str, dtype: torch.dtype, method: str) -> Iterator[Recipe]:
+    forward, backward = (f"projected_{operator}_{way}" for way in ("forward", "backward"))
+    for turn, n in enumerate((1, 17, 64, 1000)):
+        x, descending = smooth_scores(n, dtype), turn // 2
+        options = method, x, one_or_all(turn, (0.03, 1.0, 30.0), len(x)), descending
+        yield later(forward, _projected_forward, "smooth", operator, *options)
+        yield later(backward, _projected_backward, "smooth", operator, *options)
+    rows, n = (1, LONG) if dtype == torch.float32 else MANY
+    options = method, smooth_scores(n, dtype, rows), torch.tensor([1.0], dtype=torch.float64), 1
+    yield later(forward, _projected_forward, "threads", operator, *options)
+    yield later(backward, _projected_backward, "threads", operator, *options)
+    for n, descending in ((3, 0), (65, 1)):
+        x = with_infinities(n, dtype)
+        options = method, x, cycled(MILD, len(x)), descending
+        yield later(forward, _projected_forward, "infinities", operator, *options)
+
+
+def _projected_forward(
+    about: str, operator: str, method: str, x: Tensor, tau: Tensor, descending: int
+) -> Call:
+    out = _answer(operator, method, x, tau, descending)
+    values = _numbers(x, tau, descending) | {
+        "scores": x,
+        "out": Expected(out, x.dtype, allowed("projection", x.dtype, largest(out))),
+        "values": Unchecked(tuple(x.shape), x.dtype),
+        "order": Unchecked(tuple(x.shape), torch.int32),
+        "starts": Unchecked(tuple(x.shape), torch.int32),
+        "entropic": _PROJECTIONS[method],
+    }
+    return Call(f"projected_{operator}_forward", _label(about, x, descending, method), values)
+
+
+def _projected_backward(
+    about: str, operator: str, method: str, x: Tensor, tau: Tensor, descending: int
+) -> Call:
+    upstream, entropic = upstream_for(x, x.dtype), _PROJECTIONS[method]
+    gradient = gradient_of(lambda at: _answer(operator, method, at, tau, descending), x, upstream)
+    saved = isotonic_fused.project(
+        x, tau, bool(descending), operator=operator, entropic=bool(entropic)
+    )
+    tolerance = allowed("projection gradient", x.dtype, largest(gradient))
+    values = _numbers(x, tau, descending) | {
+        "upstream": upstream,
+        "out": Expected(gradient, x.dtype, tolerance),
+        "values": saved.values,
+        "order": saved.order,
+        "starts": saved.starts,
+        "ranks": saved.ranks if saved.ranks.numel() else None,
+        "entropic": entropic,
+    }
+    return Call(f"projected_{operator}_backward", _label(about, x, descending, method), values)
+
+
+def _isotonic(x: Tensor, entropic: int) -> Call:
+    s, w = x, x.flip(-1).sort(descending=True).values / 3
+    with native.use("torch"):
+        first = isotonic.blocks(s.double(), w.double(), "kl" if entropic else "l2")
+    rows, n = x.shape
+    values: dict[str, Value] = {
+        "s": s,
+        "w": w,
+        "first": Expected(first, torch.int64),
+        "rows": rows,
+        "n": n,
+        "entropic": entropic,
+        "wide": is_wide(x.dtype),
+    }
+    return Call("isotonic", f"{short(x.dtype)} entropic={entropic} n={n}", values)
+
+
+def _answer(operator: str, method: str, x: Tensor, tau: Tensor, descending: int) -> Tensor:
+    """By plain torch, in float64."""
+    with native.use("torch"):
+        options = {"method": method, "descending": bool(descending)}
+        return _OPERATORS[operator](x.double(), temperature=_per_row(tau, x), **options)
+
+
+def _per_row(tau: Tensor, x: Tensor) -> Tensor:
+    return tau.expand(len(x))
+
+
+def _tolerance(answer: str, x: Tensor, out: Tensor, tau: Tensor) -> Tensor:
+    least = 1.0 if answer == "soft rank" else _per_row(tau, x)
+    return allowed(answer, x.dtype, largest(out, least))
+
+
+def _numbers(x: Tensor, tau: Tensor, descending: int) -> dict[str, Value]:
+    rows, n = x.shape
+    return {
+        "temperature": tau,
+        "rows": rows,
+        "n": n,
+        "temperature_stride": stride(tau, rows),
+        "descending": descending,
+        "wide": is_wide(x.dtype),
+    }
+
+
+def _label(about: str, x: Tensor, descending: int, method: str = "laplace") -> str:
+    order = "descending" if descending else "ascending"
+    return f"{method} {short(x.dtype)} {about} {order} n={x.shape[-1]}"
