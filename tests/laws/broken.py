@@ -135,6 +135,10 @@ def _that_depends_on_the_first_axis(scores, k, **options):
     return _correct(scores, k, **options) / scores.shape[0]
 
 
+def _that_forgets_the_mask_along_the_first_axis(scores, k, dim=-1, mask=None, **options):
+    return _correct(scores, k, dim=dim, mask=None if dim == 0 else mask, **options)
+
+
 def _that_looks_at_its_result(scores, k, **options):
     """Python control flow on values: neither vmap nor compile can follow."""
     p = _correct(scores, k, **options)
@@ -192,6 +196,7 @@ BROKEN = {
     # inputs
     "result_looks_like_the_scores": _after(lambda p: p.float()),
     "any_axis_will_do": _that_depends_on_the_first_axis,
+    "a_mask_goes_along_with_any_axis": _that_forgets_the_mask_along_the_first_axis,
     "one_axis_is_enough": _after(lambda p: p / p.dim()),
     "strides_do_not_matter": _before(lambda x: x * x.stride(-1)),
     "expanded_scores_are_fine": _before(lambda x: x * (1 + x.stride(0))),
