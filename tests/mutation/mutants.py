@@ -144,7 +144,7 @@ PYTHON = (
         "scores = torch.where(mask, scores, -math.inf)",
         "scores = torch.where(mask, scores, -math.inf if largest else math.inf)",
         "among the smallest, what is masked out is certain",
-        ("tests/laws", "tests/ops", "tests/nn", "-k", "mask or smallest"),
+        _laws("masked_out_elements_are_not_the_smallest"),
     ),
     Mutant(
         "src/softorder/_axis.py",
