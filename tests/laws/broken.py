@@ -4,6 +4,8 @@ Most faults were seen in published code: masses that are only nearly k, padding 
 negative number, a scale taken over the whole batch, gradients that forget the threshold.
 """
 
+import math
+
 import torch
 
 import softorder as so
@@ -135,6 +137,16 @@ def _that_depends_on_the_first_axis(scores, k, **options):
     return _correct(scores, k, **options) / scores.shape[0]
 
 
+def _that_takes_the_mask_for_the_smallest(scores, k, largest=True, mask=None, **options):
+    if mask is None or largest:
+        return _correct(scores, k, largest=largest, mask=mask, **options)
+    return _correct(torch.where(mask, scores, -math.inf), k, largest=False, **options)
+
+
+def _that_forgets_the_mask_along_the_first_axis(scores, k, dim=-1, mask=None, **options):
+    return _correct(scores, k, dim=dim, mask=None if dim == 0 else mask, **options)
+
+
 def _that_looks_at_its_result(scores, k, **options):
     """Python control flow on values: neither vmap nor compile can follow."""
     p = _correct(scores, k, **options)
@@ -171,6 +183,7 @@ BROKEN = {
     "rows_do_not_meet": _with_temperature(lambda t, x: t * (1 + x.abs().max())),
     # padding
     "masked_out_elements_change_nothing": _with_finite_padding,
+    "masked_out_elements_are_not_the_smallest": _that_takes_the_mask_for_the_smallest,
     "minus_infinity_changes_nothing": _with_finite_infinity,
     "plus_infinity_is_padding_of_the_smallest": _with_finite_infinity,
     "a_mask_may_differ_from_row_to_row": _with_finite_padding,
@@ -192,6 +205,7 @@ BROKEN = {
     # inputs
     "result_looks_like_the_scores": _after(lambda p: p.float()),
     "any_axis_will_do": _that_depends_on_the_first_axis,
+    "a_mask_goes_along_with_any_axis": _that_forgets_the_mask_along_the_first_axis,
     "one_axis_is_enough": _after(lambda p: p / p.dim()),
     "strides_do_not_matter": _before(lambda x: x * x.stride(-1)),
     "expanded_scores_are_fine": _before(lambda x: x * (1 + x.stride(0))),

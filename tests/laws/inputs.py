@@ -25,6 +25,16 @@ def any_axis_will_do(op, problem):
         assert_close(p.movedim(dim, -1), expected)
 
 
+def a_mask_goes_along_with_any_axis(op, problem):
+    block, k, temperature = (_with_mirror(argument) for argument in problem.arguments)
+    mask = _without_the_last(block)
+    expected = op(block, k, temperature=temperature, mask=mask)
+    for dim in (0, 1):
+        moved, own = (v.movedim(-1, dim) for v in (block, mask))
+        p = op(moved, k, temperature=temperature, dim=dim, mask=own)
+        assert_close(p.movedim(dim, -1), expected)
+
+
 def one_axis_is_enough(op, problem):
     p = op(problem.scores[0], problem.k[0], temperature=problem.temperature[0])
     assert_close(p, problem.solve(op)[0])
@@ -122,3 +132,10 @@ def arguments_are_left_alone(op, problem):
 def _with_mirror(value):
     """The rows, and the rows in reverse order."""
     return torch.stack([value, value.flip(0)])
+
+
+def _without_the_last(scores):
+    """A mask that hides the last of every row, if there are others."""
+    mask = torch.ones_like(scores, dtype=torch.bool)
+    mask[..., 1:][..., -1:] = False
+    return mask

@@ -15,6 +15,13 @@ def masked_out_elements_change_nothing(op, problem):
     _assert_padding_is_invisible(op, problem, p, mask)
 
 
+def masked_out_elements_are_not_the_smallest(op, problem):
+    padded, mask = _pad(problem, _GARBAGE)
+    p = op(padded, problem.k, temperature=problem.temperature, mask=mask, largest=False)
+    assert_close(p[mask], problem.solve(op, largest=False).flatten())
+    assert (p[~mask] == 0).all()
+
+
 def minus_infinity_changes_nothing(op, problem):
     padded, mask = _pad(problem, torch.tensor([-math.inf], dtype=torch.float64))
     p = op(padded, problem.k, temperature=problem.temperature)

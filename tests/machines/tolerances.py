@@ -26,6 +26,8 @@ TABLE: dict[str, tuple[float, float, str]] = {
     "fsum root": (5e-7, 1e-14, "the row's largest root, and τ"),
     "soft rank": (5e-7, 1e-14, "the row's largest rank"),
     "soft rank gradient": (5e-7, 1e-13, "the row's largest gradient, and 1/τ"),
+    "soft rank temperature": (1e-12, 1e-12, "the length of the row, over τ"),
+    "soft sort temperature": (5e-7, 1e-12, "the length of the row"),
     "soft sort": (5e-7, 1e-14, "the row's largest value, and τ"),
     "soft sort gradient": (1e-6, 1e-13, "the row's largest gradient, and 1"),
     "permutation": (5e-7, 1e-14, "1"),

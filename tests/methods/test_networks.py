@@ -135,6 +135,23 @@ def test_a_soft_topk_is_a_sum_of_rows():
     torch.testing.assert_close(mask[2:], rows[:, :3].sum(1) + 0.25 * rows[:, 3])
 
 
+@pytest.mark.parametrize("k", [1.0, 5.5, 7.0, 9.0])
+def test_what_is_certain_does_not_choose_the_network(k):
+    """Up to k = 8 another kind serves: two that are certain must not lead from one to the other."""
+    x = torch.randn(2, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    beside = torch.nn.functional.pad(x, (1, 1), value=math.inf)
+    p = so.soft_topk(beside, k + 2, method="network")
+    assert (p[:, [0, -1]] == 1).all()
+    torch.testing.assert_close(p[:, 1:-1], so.soft_topk(x, k, method="network"))
+
+
+def test_a_nan_beside_what_is_certain():
+    x = torch.tensor([[math.nan, math.inf, 0.0, 1.0], [2.0, math.inf, 0.0, 1.0]])
+    p = so.soft_topk(x, 2, method="network")
+    assert torch.equal(p.isnan().all(-1), torch.tensor([True, False]))
+    assert not p[1].isnan().any()
+
+
 def test_a_soft_topk_of_everything_is_one():
     x = _scores(2, 6).requires_grad_()
     p = so.soft_topk(x, 6, method="network")

@@ -9,7 +9,7 @@ class Mutant:
     right: str
     wrong: str
     breaks: str
-    near: tuple  # the tests that run first
+    near: tuple  # arguments of pytest: the tests that run first
 
     @property
     def compiled(self):
@@ -25,41 +25,46 @@ class Mutant:
 
 _LAWS = "tests/laws/test_laws.py"
 
+
+def _laws(expression):
+    return _LAWS, "-k", expression
+
+
 COMPILED = (
     Mutant(
         "csrc/topk.cpp",
         "a.temperature[(first + i) * a.temperature_stride]};",
         "a.temperature[first * a.temperature_stride]};",
         "short rows side by side all take the temperature of the first",
-        (_LAWS,),
+        ("tests/test_accuracy.py", "tests/kernels/test_threshold.py"),
     ),
     Mutant(
         "csrc/topk.cpp",
         "const T unit = scale / F::kUnit;\n  for",
         "const T unit = scale;\n  for",
         "the gradient in τ is measured in units of log 2",
-        (_LAWS,),
+        ("tests/test_gradient_accuracy.py",),
     ),
     Mutant(
         "csrc/topk.cpp",
         "sums.pdf_uv = pdf == T(0) ? 0 : sums.pdf_v * double(u);",
         "sums.pdf_uv = pdf == T(0) ? 0 : double(pdf) * double(u);",
         "the gradient in τ of one entry forgets its weight",
-        ("tests/losses",),
+        ("tests/kernels/test_threshold.py", "-k", "upstream_of_one"),
     ),
     Mutant(
         "csrc/topk.cpp",
         "return shift_topk(p + begin, end - begin, answer.shift);",
         "return shift_topk(p, end - begin, answer.shift);",
         "threads that share a long row all finish its first part",
-        ("tests/kernels", "tests/test_accuracy.py", "tests/runtime"),
+        ("tests/test_accuracy.py", "tests/runtime", "-k", "million or threads"),
     ),
     Mutant(
         "csrc/threshold.hpp",
         "if (census_.nan) return {std::numeric_limits<T>::quiet_NaN(), 0};",
         "",
         "a NaN does not spread over its row",
-        (_LAWS,),
+        _laws("nan_stays_in_its_row"),
     ),
     Mutant(
         "csrc/gap.hpp",
@@ -73,21 +78,21 @@ COMPILED = (
         "const Pack<T> h = inner ? height : small * small * height;",
         "const Pack<T> h = inner ? height : small * height;",
         "the Cauchy density falls off too slowly in its tail",
-        (_LAWS,),
+        ("tests/test_gradient_accuracy.py",),
     ),
     Mutant(
         "csrc/permutation.cpp",
         "return v + (a.flip ? a.k - 1 - j : j) * a.n; };",
         "return v + j * a.n; };",
         "the gradient of a soft permutation ignores `descending`",
-        ("tests/kernels/test_permutation.py", _LAWS),
+        ("tests/kernels/test_permutation.py",),
     ),
     Mutant(
         "csrc/laplace_order.hpp",
         "if (i > 1) carry[i].left +=",
         "if (i > 2) carry[i].left +=",
         "from its third block on, a long row forgets the first",
-        ("tests/kernels", "tests/test_ordering_accuracy.py"),
+        ("tests/kernels/test_order.py",),
     ),
     Mutant(
         "csrc/ordering.hpp",
@@ -101,35 +106,35 @@ COMPILED = (
         "out[order[i]] = T(0.5 * (available + 1 + double(n)));",
         "out[order[i]] = T(0.5 * (available + double(n)));",
         "what is absent ranks half a place too early",
-        (_LAWS,),
+        _laws("masked_out_elements and soft_rank"),
     ),
     Mutant(
         "csrc/network.cpp",
         "Pack<T>{} + T(a_.high[c]) >= live;",
         "Pack<T>{} + T(a_.high[c]) > live;",
         "comparators take the first absent element for a score",
-        ("tests/kernels/test_network.py", "tests/methods/test_networks.py", _LAWS),
+        _laws("masked_out_elements and network"),
     ),
     Mutant(
         "csrc/permutahedron.cpp",
         "const double scale = (a.descending ? -1 : 1) * row.scale;",
         "const double scale = row.scale;",
         "the gradient of projected ranks ignores `descending`",
-        ("tests/kernels/test_permutahedron.py", "tests/methods/test_permutahedron.py", _LAWS),
+        ("tests/kernels/test_permutahedron.py",),
     ),
     Mutant(
         "csrc/row_softmax.cpp",
         "gradient[i] -= double(2 * j + 1) * d;",
         "gradient[i] -= double(2 * j) * d;",
         "NeuralSort's gradient counts places from 0",
-        ("tests/kernels/test_row_softmax.py", "tests/methods/test_softmax_rows.py"),
+        ("tests/kernels/test_row_softmax.py",),
     ),
     Mutant(
         "csrc/uniform_sum.hpp",
         "behind_[0] = behind_[1] = 0;",
         "behind_[0] = 0;",
         "the window of uniform F-sums keeps a stale first moment",
-        ("tests/kernels/test_fsum.py", _LAWS),
+        ("tests/kernels/test_fsum.py",),
     ),
 )
 
@@ -139,7 +144,7 @@ PYTHON = (
         "scores = torch.where(mask, scores, -math.inf)",
         "scores = torch.where(mask, scores, -math.inf if largest else math.inf)",
         "among the smallest, what is masked out is certain",
-        ("tests/laws", "tests/ops", "tests/nn"),
+        _laws("masked_out_elements_are_not_the_smallest"),
     ),
     Mutant(
         "src/softorder/_axis.py",
@@ -160,21 +165,21 @@ PYTHON = (
         "grads[5] = -heat.double().sum(-1)",
         "grads[5] = heat.double().sum(-1)",
         "the gradient of F-sums in τ has the wrong sign",
-        (_LAWS,),
+        _laws("gradients_match_differences"),
     ),
     Mutant(
         "src/softorder/methods/threshold.py",
         "step = (_nought(residual) - k_scale * _nought(k))",
         "step = (_nought(residual) + k_scale * _nought(k))",
         "the gradient of log p in k has the wrong sign",
-        (_LAWS,),
+        _laws("gradients_match_differences and log_soft_topk"),
     ),
     Mutant(
         "src/softorder/densities/cauchy.py",
         "v * v * v, v) * (-2 / math.pi)",
         "v * v, v) * (-2 / math.pi)",
         "the slope of the Cauchy density is too large in its tail",
-        ("tests/densities", _LAWS),
+        ("tests/densities", _LAWS, "-k", "densities or cauchy"),
     ),
     Mutant(
         "src/softorder/densities/normal.py",
@@ -188,28 +193,28 @@ PYTHON = (
         "n = max(math.ceil(k.detach().max().item()), 1)",
         "n = max(math.floor(k.detach().max().item()), 1)",
         "the last row of a k that is not whole is missing",
-        (_LAWS,),
+        _laws("mass_is_k"),
     ),
     Mutant(
         "src/softorder/methods/masks.py",
         "rest = torch.where(more, rest, 0.0)  # with k = n nothing moves",
         "",
         "at k = n a renormalised sigmoid has a gradient",
-        (_LAWS,),
+        _laws("k_n_takes_everything"),
     ),
     Mutant(
         "src/softorder.kernels.sorted_rows.py",
         "mirrored = torch.where(place < self.present, self.present - 1 - place, place)",
         "mirrored = self.n - 1 - place.expand_as(ordered)",
         "in descending order what is absent goes first",
-        (_LAWS,),
+        _laws("masked_out_elements"),
     ),
     Mutant(
         "src/softorder/ops/topk.py",
         "rows = _axis.rows(scores, dim, largest, mask)",
         "rows = _axis.rows(scores, dim, largest, None if dim == 0 else mask)",
         "a mask is forgotten along the first axis",
-        (_LAWS,),
+        _laws("a_mask_goes_along_with_any_axis"),
     ),
     Mutant(
         "src/softorder/losses/permutation.py",

@@ -34,10 +34,19 @@ class Workspace:
         self.install()
 
     def install(self):
-        """Builds what changed in csrc/; Python files are used in place."""
+        """Python files are used in place afterwards."""
         pip = [sys.executable, "-m", "pip", "--python", self._python, "-q", "install", "--no-deps"]
         options = ["-c", "constraints.txt", "-C", "build-dir=build/cmake", "--force-reinstall"]
         subprocess.run([*pip, *options, "-e", "."], cwd=self.folder, check=True)
+
+    def rebuild(self):
+        """Builds what changed in csrc/: pip would build everything, if it brings its own ninja."""
+        if not (shutil.which("cmake") and shutil.which("ninja")):
+            return self.install()
+        build = self.folder / "build" / "cmake"
+        subprocess.run(["cmake", "--build", build], check=True, stdout=subprocess.DEVNULL)
+        place = ["--prefix", self._own_packages()]
+        subprocess.run(["cmake", "--install", build, *place], check=True, stdout=subprocess.DEVNULL)
 
     @contextmanager
     def broken(self, mutant):
@@ -47,7 +56,7 @@ class Workspace:
         try:
             path.write_text(mutant.seed(right))
             if mutant.compiled or self._built_broken:
-                self.install()
+                self.rebuild()
                 self._built_broken = mutant.compiled
             yield
         finally:

@@ -117,8 +117,18 @@ class NetworkMethod(FiniteMethod):
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         """The sum of the rows of the network that selects ⌈k⌉; rows of scores do not meet.
 
-        In float64, where steep comparators enlarge rounding errors that nobody sees.
+        What is certain has no wire, and does not count in the k that choose the network. In
+        float64, where steep comparators enlarge rounding errors that nobody sees.
         """
+        certain = scores == math.inf
+        crowd = certain.sum(-1)
+        left = torch.where(k > crowd, k - crowd, 0.0)
+        p = self._finite_topk(torch.where(certain, -math.inf, scores), left, temperature)
+        share = (k / crowd.clamp(min=1)).clamp(max=1).unsqueeze(-1).to(p.dtype)
+        p = torch.where(certain, share, p)
+        return torch.where(scores.isnan().any(-1, keepdim=True), math.nan, p)
+
+    def _finite_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         x, rows = scores.reshape(-1, scores.shape[-1]).double(), scores.shape[:-1]
         k, temperature = (v.expand(rows).reshape(-1) for v in (k, temperature))
         wanted = k.detach().ceil().clamp(min=1)

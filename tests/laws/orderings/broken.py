@@ -48,6 +48,13 @@ def _with_finite_padding(op):
     return replace(op, call=call)
 
 
+def _that_forgets_the_mask_along_the_first_axis(op):
+    def call(scores, dim=-1, mask=None, **options):
+        return op(scores, dim=dim, mask=None if dim == 0 else mask, **options)
+
+    return replace(op, call=call)
+
+
 def _with_finite_infinity(op):
     return _before(op, lambda scores: scores.clamp(-10, 10))
 
@@ -153,6 +160,7 @@ BROKEN = {
     # inputs
     "result_has_the_dtype_of_the_scores": _after(_RANK, lambda r: r.float()),
     "any_axis_will_do": _before(_SORT, lambda x: x / x.shape[0]),
+    "a_mask_goes_along_with_any_axis": _that_forgets_the_mask_along_the_first_axis(_RANK),
     "one_axis_is_enough": _after(_RANK, lambda r: r / r.dim()),
     "strides_do_not_matter": _before(_SORT, _that_reads_strides),
     "numbers_and_tensors_agree": _with_temperature(

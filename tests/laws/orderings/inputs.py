@@ -3,7 +3,7 @@
 import torch
 
 from tests.laws.close import assert_close
-from tests.laws.inputs import _with_mirror
+from tests.laws.inputs import _with_mirror, _without_the_last
 from tests.laws.orderings.binding import orderings
 from tests.laws.orderings.operators import is_value
 
@@ -22,6 +22,17 @@ def any_axis_will_do(op, problem):
     for dim in (-3, -2, -1, 0, 1, 2):
         moved = block.movedim(-1, dim).contiguous()
         assert_close(op(moved, temperature=temperature, dim=dim), expected)
+
+
+@orderings
+def a_mask_goes_along_with_any_axis(op, problem):
+    block, temperature = _with_mirror(problem.scores), _with_mirror(problem.temperature)
+    mask = _without_the_last(block)
+    expected = op(block, temperature=temperature, mask=mask)
+    for dim in (0, 1):
+        moved, own = (v.movedim(-1, dim) for v in (block, mask))
+        found = op(moved, temperature=temperature, dim=dim, mask=own)
+        assert_close(found, expected)
 
 
 def one_axis_is_enough(op, problem):

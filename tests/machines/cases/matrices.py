@@ -14,10 +14,10 @@ from torch import Tensor
 
 import softorder as so
 from softorder.densities import BUILT_IN
-from softorder.kernels import fsum, native, network_fused, row_softmax
+from softorder.kernels import fsum, native, network, row_softmax
 from softorder.methods import NetworkMethod
-from softorder.methods.network_program import network
 from softorder.methods.softmax_rows import NeuralSort, RowSoftmaxMethod, SoftSort
+from softorder.networks.choice import network_for
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
@@ -39,7 +39,7 @@ from tests.machines.tolerances import allowed, largest
 def recipes() -> Iterator[Recipe]:
     for density, dtype in product(BUILT_IN, DTYPES):
         yield from _permutations(density, dtype)
-    for comparator, dtype, matrix in product(network_fused.COMPARATORS, DTYPES, (0, 1)):
+    for comparator, dtype, matrix in product(network.COMPARATORS, DTYPES, (0, 1)):
         yield from _networks(comparator, dtype, matrix)
     for family, dtype in product((SoftSort(), NeuralSort()), DTYPES):
         yield from _row_softmaxes(family, dtype)
@@ -147,8 +147,8 @@ def _network(
     upstream = upstream_for(out, x.dtype) if backward else None
     if upstream is not None:
         out = gradient_of(plain, x, upstream)
-    wires = network(n, k, method.kind)
-    low, high, outputs = (torch.from_numpy(v) for v in network_fused._wires(wires))
+    wires = network_for(n, k, method.kind)
+    low, high, outputs = (torch.from_numpy(v) for v in network._wires(wires))
     answer = "network gradient" if backward else "network"
     values: dict[str, Value] = {
         "scores": x,
@@ -164,7 +164,7 @@ def _network(
         "k": k,
         "size": wires.size,
         "temperature_stride": stride(tau, rows),
-        "comparator": network_fused.COMPARATORS.index(method.comparator),
+        "comparator": network.COMPARATORS.index(method.comparator),
         "matrix": matrix,
         "descending": descending,
         "wide": is_wide(x.dtype),
@@ -229,12 +229,13 @@ def _row_softmax(
     if backward:
         upstream = upstream_for(p, x.dtype)
         gradient = gradient_of(plain, x, upstream)
-        saved = row_softmax.rows(x, tau, bool(descending), family=family.family, k=k)
+        settings = tau, bool(descending), family.family, k
+        saved = dict(
+            zip(("p", "order", "count"), row_softmax.rows.forward(x, *settings), strict=True)
+        )
         tolerance = allowed("row softmax gradient", x.dtype, largest(gradient))
         values |= {
-            "p": saved.p,
-            "order": saved.order,
-            "count": saved.taken,
+            **saved,
             "upstream": upstream,
             "gradient": Expected(gradient, x.dtype, tolerance),
         }

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import softorder as so
-from softorder.kernels import fsum_fused, isotonic, isotonic_fused, native
+from softorder.kernels import isotonic, native, order, permutahedron
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
@@ -95,16 +95,23 @@ def _soft_backward(about: str, operator: str, x: Tensor, tau: Tensor, descending
     gradient = gradient_of(
         lambda at: _answer(operator, "laplace", at, tau, descending), x, upstream
     )
-    run = {"rank": fsum_fused.rank, "sort": fsum_fused.sort}[operator]
-    saved = run(x, tau, bool(descending))._asdict()
+    kernel = getattr(order, operator)
+    saved = kernel.forward(x, tau, bool(descending))[1:]
+    column = _per_row(tau, x)
+    heat = gradient_of(
+        lambda at: _answer(operator, "laplace", x, at, descending), column, upstream
+    ).unsqueeze(-1)
     unit = largest(gradient, 1 / tau.expand(len(x)) if operator == "rank" else 1.0)
     tolerance = allowed(f"soft {operator} gradient", x.dtype, unit)
+    scale = x.shape[-1] / column if operator == "rank" else torch.full_like(column, x.shape[-1])
+    heat_tolerance = allowed(f"soft {operator} temperature", x.dtype, scale)
     values = _numbers(x, tau, descending) | {
         "upstream": upstream,
         "out": Expected(gradient, x.dtype, tolerance),
+        "grad_temperature": Expected(heat, torch.float64, heat_tolerance),
     }
-    for name in ("values", "order", "segment", "rest", "slope"):
-        values[name] = saved.get(name)
+    names = ("values", "order", "segment", "rest", "slope")
+    values |= dict(zip(names, (*saved, None, None, None), strict=False))
     return Call(f"soft_{operator}_backward", _label(about, x, descending), values)
 
 
@@ -145,17 +152,14 @@ def _projected_backward(
 ) -> Call:
     upstream, entropic = upstream_for(x, x.dtype), _PROJECTIONS[method]
     gradient = gradient_of(lambda at: _answer(operator, method, at, tau, descending), x, upstream)
-    saved = isotonic_fused.project(
-        x, tau, bool(descending), operator=operator, entropic=bool(entropic)
-    )
+    kernel = getattr(permutahedron, operator)
+    result, *saved = kernel.forward(x, tau, bool(descending), bool(entropic))
     tolerance = allowed("projection gradient", x.dtype, largest(gradient))
     values = _numbers(x, tau, descending) | {
         "upstream": upstream,
         "out": Expected(gradient, x.dtype, tolerance),
-        "values": saved.values,
-        "order": saved.order,
-        "starts": saved.starts,
-        "ranks": saved.ranks if saved.ranks.numel() else None,
+        **dict(zip(("values", "order", "starts"), saved, strict=True)),
+        "ranks": result if operator == "rank" and entropic else None,
         "entropic": entropic,
     }
     return Call(f"projected_{operator}_backward", _label(about, x, descending, method), values)
