@@ -16,6 +16,9 @@ _RELEVANT = torch.tensor([[0.0, 1, 1, 0, 1], [1, 0, 0, 1, 1], [1, 1, 0, 0, 0]])
 _PLACES = torch.tensor([[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 0, 2, 4, 3]])
 _CHOSEN = torch.tensor([[1.0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
 
+# without "pareto_adjusted", which is "pareto" a hundred times
+_DESIGNS = [row.name for row in so.sampling.designs() if row.name != "pareto_adjusted"]
+
 
 def _by_method():
     """Every family of methods of every operator; of the densities two: with and without kernels."""
@@ -68,10 +71,10 @@ def _laws():
     def law(x, design="conditional_poisson"):
         return so.distributions.KHot(2, logits=x, design=design)
 
-    for row in so.sampling.designs():
+    for name in _DESIGNS:
         yield (
-            f"sample, {row.name}",
-            lambda x, name=row.name: so.sampling.sample(x, design=name, generator=generator()),
+            f"sample, {name}",
+            lambda x, name=name: so.sampling.sample(x, design=name, generator=generator()),
         )
     yield "KHot.mean", lambda x: law(x).mean
     yield "KHot.log_prob", lambda x: law(x).log_prob(_CHOSEN)
@@ -100,7 +103,7 @@ def _others():
 
 
 #: Those that draw.
-RANDOM = {f"sample, {row.name}" for row in so.sampling.designs()} | {
+RANDOM = {f"sample, {name}" for name in _DESIGNS} | {
     "straight_through",
     "second_order",
     "relaxed",

@@ -178,7 +178,7 @@ _KEYS = {"CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"}  # of a dense t
 _ELSEWHERE = ("complex", "conjugated", "quantized", "nested")  # these `_check` refuses by name
 
 
-@pytest.mark.parametrize("name", KINDS.keys() - set(_ELSEWHERE))
+@pytest.mark.parametrize("name", [name for name in KINDS if name not in _ELSEWHERE])
 def test_the_gate_and_the_dispatcher_agree_on_what_is_plain(name, scores):
     value = KINDS[name].make(scores)
     keys = set(re.findall(r"\w+", str(torch._C._dispatch_keys(value)))) - {"DispatchKeySet"}
@@ -256,10 +256,11 @@ def test_traced_graphs_are_replayed_on_other_scores(scores):
     """Compiled kernels are invisible to the tracer: it has to see operators of torch."""
     given, others = scores.clone().requires_grad_(), scores.flip(0, 1).requires_grad_()
     for operator, call in OPERATORS.items():
-        if operator in RANDOM:
+        if operator in RANDOM or operator == "calibrate_temperature":  # a long loop of soft_topk
             continue
         traced = torch.jit.trace(lambda x, call=call: call(x), given, check_trace=False)
         learns = call(others).requires_grad
         calls = (partial(_squared, f) if learns else f for f in (traced, call))
-        found, expected = (call(others) for call in calls)
+        with torch.jit.optimized_execution(False):
+            found, expected = (call(others) for call in calls)
         _agree(found, expected, operator)
