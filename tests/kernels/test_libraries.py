@@ -2,6 +2,7 @@
 
 import struct
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,20 @@ lines = open("/proc/self/maps").read().splitlines()
 print(len({line.split()[-1] for line in lines if "libgomp" in line or "libomp" in line}))
 """
     assert run(script, SOFTORDER_KERNELS="native").strip() == "1"
+
+
+@linux
+@pytest.mark.skipif(not find_library("gomp"), reason="the system has no OpenMP runtime")
+def test_without_a_runtime_of_torch_the_system_s_serves():
+    script = f"""
+import importlib.util, sys, types
+sys.modules["torch"] = types.SimpleNamespace(Tensor=object)  # it loads no library
+spec = importlib.util.spec_from_file_location("native", {native.__file__!r})
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module._load({str(native.library_path("baseline"))!r}).softorder_library is not None)
+"""
+    assert run(script).strip() == "True"
 
 
 # ---- outcomes ------------------------------------------------------------------------------------
