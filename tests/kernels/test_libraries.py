@@ -9,7 +9,7 @@ import pytest
 
 from softorder.kernels import native
 from tests.kernels.elf import section_size
-from tests.runtime.processes import run
+from tests.runtime.processes import run, run_fresh
 
 _LEVEL = "from softorder.kernels import native; print(native.level())"
 _WIDTHS = {"baseline": 16, "avx2": 32, "avx512": 64}
@@ -182,7 +182,7 @@ module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 print(module._load({str(native.library_path("baseline"))!r}).softorder_library is not None)
 """
-    assert run(script).strip() == "True"
+    assert run_fresh(script).strip() == "True"
 
 
 # ---- outcomes ------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Environment:
         return self.python("-m", "pip", "install", "--verbose", *pinned, *requirements)
 
     def install_file(self, path):
-        """The same for a wheel or an sdist, which pip must not replace by an earlier build of it."""
+        """The same for a wheel or an sdist; pip must not take an earlier build of it."""
         return self.install("--no-cache-dir", str(path))
 
     def python(self, *arguments, **variables):
@@ -51,5 +51,3 @@ class Environment:
         )
         assert result.returncode == 0, result.stdout
         return result.stdout
-
-

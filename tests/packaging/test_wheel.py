@@ -69,7 +69,8 @@ def test_the_wheel_serves_every_python(wheel):
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
     package = [name for name in names if ".dist-info/" not in name]
     assert all(name.startswith("softorder/") for name in package)
     suffixes = {Path(name).suffix for name in package}
@@ -77,7 +78,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 
 def test_the_wheel_holds_a_stripped_library_for_every_level(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
     libraries = list(tmp_path.rglob("*.so*"))
     expected = {f"libsoftorder_{name}.so" for name in ("cpu", *native.LEVELS)}
     assert {path.name for path in libraries} == expected
@@ -88,7 +90,8 @@ def test_the_sdist_holds_what_git_does(sdist):
     if not (ROOT / ".git").exists():
         pytest.skip("not in a git repository")
     tracked = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
-    names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
     assert names == {
         "PKG-INFO",
         *(name for name in tracked if not name.startswith((".ci/", ".github/"))),
