@@ -18,6 +18,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 STAMP  := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 DATA_STAMP := $(VENV)/.installed-data
+WHEEL_STAMP := $(VENV)/.installed-wheel
 
 # Python files are used in place, so only these call for a new build.
 BUILD_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(shell find csrc -name '*.[ch]pp' 2>/dev/null)
@@ -31,7 +32,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-machines test-mutants lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-slow test-all test-machines test-mutants test-wheel wheel lint format bench reproduce docs clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +89,18 @@ reproduce: $(DATA_STAMP) ## run the papers' experiments, the quick presets (unde
 docs: export NO_MKDOCS_2_WARNING ?= 1
 docs: $(DOCS_STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+# The wheel is built from the sdist. auditwheel finds the oldest glibc that can run it and names the
+# wheel after it; without a patcher it refuses to copy libraries into it.
+wheel: export SOFTORDER_REQUIRE_NATIVE ?= 1
+wheel: $(WHEEL_STAMP) ## make an sdist and a manylinux wheel in dist/ (Linux)
+	rm -rf build/dist dist
+	$(BIN)/python -m build --outdir build/dist
+	$(BIN)/auditwheel repair --patcher none --wheel-dir dist build/dist/*.whl
+	mv build/dist/*.tar.gz dist
+
+test-wheel: wheel ## install both into fresh environments, with and without a compiler, and try them
+	SOFTORDER_DIST=dist $(BIN)/python -m pytest -m slow tests/packaging $(PYTEST_ARGS)
 
 clean: ## remove builds and caches, keep .venv
 	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -89,9 +89,16 @@ template <class F, class T> class Guess {
   static double rough_distance(double deviation, const Quantiles& at, double temperature) {
     const double own = std::abs(at.own) * temperature;
     const double cumulant = deviation * (deviation / temperature);
-    double size = std::hypot(deviation * at.bell, own);
+    double size = length(std::abs(deviation * at.bell), own);
     if (F::kTail == Tail::exponential && own > 0.5 * cumulant + deviation) size = own + 0.5 * cumulant;
     return at.bell < 0 ? -size : size;
+  }
+
+  // √(a² + b²) of numbers that are not negative, without overflow. std::hypot would be the only function
+  // here that needs glibc 2.35, and so decide how old a system can run the wheel.
+  static double length(double a, double b) {
+    const double longer = std::max(a, b), ratio = std::min(a, b) / longer;
+    return longer > 0 ? longer * std::sqrt(1 + ratio * ratio) : longer;
   }
 
   // The same for the uniform density with τ much larger than the row's deviation: only one end of its

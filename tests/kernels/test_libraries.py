@@ -1,14 +1,16 @@
 """One library per SIMD level: the right one is opened, nothing runs at load, no fault is silent."""
 
+import inspect
 import struct
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
 
 from softorder.kernels import native
 from tests.kernels.elf import section_size
-from tests.runtime.processes import run
+from tests.runtime.processes import run, run_fresh
 
 _LEVEL = "from softorder.kernels import native; print(native.level())"
 _WIDTHS = {"baseline": 16, "avx2": 32, "avx512": 64}
@@ -168,6 +170,18 @@ lines = open("/proc/self/maps").read().splitlines()
 print(len({line.split()[-1] for line in lines if "libgomp" in line or "libomp" in line}))
 """
     assert run(script, SOFTORDER_KERNELS="native").strip() == "1"
+
+
+@linux
+@pytest.mark.skipif(not find_library("gomp"), reason="the system has no OpenMP runtime")
+def test_without_a_runtime_of_torch_the_system_s_serves():
+    script = f"""
+from __future__ import annotations
+import ctypes
+{inspect.getsource(native._load)}
+print(_load({str(native.library_path("baseline"))!r}).softorder_library is not None)
+"""
+    assert run_fresh(script).strip() == "True"
 
 
 # ---- outcomes ------------------------------------------------------------------------------------

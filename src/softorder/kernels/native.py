@@ -205,7 +205,7 @@ def _open(name: str) -> ctypes.CDLL:
     if path is None:
         raise UnusableError(
             "this installation of softorder has no compiled kernels. Reinstall it with a C++20 "
-            "compiler at hand"
+            "compiler at hand (pip install --force-reinstall --no-deps --no-cache-dir softorder)"
         )
     try:
         return _load(path)
@@ -219,7 +219,7 @@ def _load(path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        if "GOMP_" not in str(error):
+        if "undefined symbol" not in str(error):
             raise
     ctypes.CDLL("libgomp.so.1", mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(str(path))
