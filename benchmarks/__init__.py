@@ -1,5 +1,6 @@
 """Time and memory of the operators against their peers; run with `softorder bench`.
 
+command.py     the command line
 cases.py       what is measured: shapes, k, temperatures
 providers/     who is measured: one file per peer
 timing.py      how time is measured

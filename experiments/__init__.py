@@ -1,1 +1,1 @@
-"""Experiments, one folder each: `python -m experiments.NAME` from the root of a checkout."""
+"""The papers' experiments, one folder each; run with `softorder reproduce`, which is command.py."""

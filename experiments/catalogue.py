@@ -7,13 +7,11 @@ from pathlib import Path
 
 from experiments import contents, running
 from experiments.data.sources import SOURCES, find
-from experiments.experiment import Experiment, Setting
+from experiments.experiment import Experiment
 from experiments.paper import Paper
 from experiments.running import Order
 from experiments.trials import RESULTS, Trials
 from softorder.cli._table import Table
-
-__all__ = ["Order", "Setting", "get", "listing", "names", "run", "run_all"]
 
 
 def names() -> list[str]:

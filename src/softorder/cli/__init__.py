@@ -7,14 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from softorder.cli import bench, demo, methods, reproduce
+from softorder.cli import _checkout, demo, methods
 
 _EPILOG = """\
 start here:
-  softorder methods        what there is to choose from
-  softorder demo           see it work: trains on handwritten digits, about a minute, no network
-  softorder bench --quick  time it on this machine (needs a checkout of the repository)
-  softorder reproduce      the experiments of the papers (needs a checkout, too)
+  softorder methods    what there is to choose from
+  softorder demo       see it work: trains on handwritten digits, about a minute, no network
 
 In Python:
 
@@ -25,6 +23,8 @@ In Python:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    _checkout.require(argv)
     arguments = _parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
@@ -43,6 +43,6 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for command in (demo, bench, reproduce, methods):
+    for command in (demo, methods, *_checkout.commands()):
         command.add_parser(commands)
     return parser

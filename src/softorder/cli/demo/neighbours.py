@@ -1,22 +1,15 @@
 """The task: let the nearest templates vote, and train the features through the vote.
 
-    scores   = -|feature(query) - feature(template)|²
-    weights  = soft_topk(scores, k)                  the soft neighbours, k in all
-    loss     = -log(share of the weights on templates of the query's class)
-
-Prediction takes the hard neighbours, which is the k-nearest-neighbours classifier as usual.
+`so.nn.SoftKNN` does both. Its loss is the share of the soft neighbours that are of another class
+than the query; its prediction takes the hard neighbours, the k-nearest-neighbours vote as usual.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import torch
 from torch import Tensor, nn
 
-import softorder as so
 from softorder.cli.demo.digits import CLASSES, Digits
-from softorder.nn.functional.neighbours import softness_to_temperature
+from softorder.nn import SoftKNN
 
 K = 10
 QUERIES = 100  # of every batch; the others are the templates
@@ -28,60 +21,43 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 32))
 
 
-def scores(queries: Tensor, templates: Tensor) -> Tensor:
-    """Minus the squared distances."""
-    return -torch.cdist(queries, templates).square()
+def voters(body: nn.Module, digits: Digits) -> SoftKNN:
+    """The training images, ready to classify others by the features of the body."""
+    return _knn(body).remember(digits.images, digits.labels)
 
 
-def predict(queries: Tensor, templates: Tensor, labels: Tensor) -> Tensor:
-    """The class with most of the k nearest templates."""
-    votes = so.hard.topk(scores(queries, templates), K)
-    return (votes @ nn.functional.one_hot(labels, CLASSES).to(votes)).argmax(-1)
-
-
-@dataclass
-class SoftNeighbours:
-    """A loss: minus the log of the share of soft neighbours that are of the query's class."""
-
-    method: str
-    temperature: float = 0.0  # set by the first batch
-
-    def __call__(self, features: Tensor, labels: Tensor) -> Tensor:
-        table = scores(features[:QUERIES], features[QUERIES:])
-        if not self.temperature:
-            self.temperature = softness_to_temperature(table, K, self.method, SOFTNESS)
-        weights = so.soft_topk(table, K, method=self.method, temperature=self.temperature)
-        same = labels[:QUERIES, None] == labels[QUERIES:]
-        share = (weights * same).sum(-1) / K
-        # `uniform` has exact zeros: a query without a neighbour of its class teaches nothing yet.
-        return -share.clamp_min(1e-6).log().mean()
-
-    def parameters(self) -> list[nn.Parameter]:
-        return []
-
-
-class CrossEntropy:
-    """The usual loss: a linear layer on the features, and cross-entropy."""
-
-    def __init__(self) -> None:
-        self.head = nn.Linear(32, CLASSES)
-
-    def __call__(self, features: Tensor, labels: Tensor) -> Tensor:
-        return nn.functional.cross_entropy(self.head(features), labels)
-
-    def parameters(self) -> list[nn.Parameter]:
-        return list(self.head.parameters())
-
-
-Loss = SoftNeighbours | CrossEntropy
+def neighbour_accuracy(body: nn.Module, digits: Digits) -> float:
+    """Of the nearest neighbours in feature space."""
+    return accuracy(voters(body, digits).predict(digits.test_images), digits.test_labels)
 
 
 def accuracy(predicted: Tensor, labels: Tensor) -> float:
     return (predicted == labels).float().mean().item()
 
 
-def neighbour_accuracy(body: nn.Module, digits: Digits) -> float:
-    """Of the nearest neighbours in feature space."""
-    with torch.no_grad():
-        predicted = predict(body(digits.test_images), body(digits.images), digits.labels)
-    return accuracy(predicted, digits.test_labels)
+def _knn(body: nn.Module, method: str = "laplace") -> SoftKNN:
+    return SoftKNN(body, K, method=method, distance="squared")
+
+
+class SoftNeighbours(nn.Module):
+    """A loss: the first images of a batch are queries, and the others vote on them."""
+
+    def __init__(self, body: nn.Module, method: str, digits: Digits) -> None:
+        super().__init__()
+        self.knn = _knn(body, method)
+        queries, templates = digits.images[:QUERIES], digits.images[QUERIES:]
+        self.temperature = self.knn.calibrate(queries, templates, softness=SOFTNESS)
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        return self.knn(images[:QUERIES], labels[:QUERIES], images[QUERIES:], labels[QUERIES:])
+
+
+class CrossEntropy(nn.Module):
+    """The usual loss: a linear layer on the features, and cross-entropy."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.classifier = nn.Sequential(body, nn.Linear(32, CLASSES))
+
+    def forward(self, images: Tensor, labels: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(self.classifier(images), labels)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+from itertools import product
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
-import softorder as so
 from softorder.cli.demo import neighbours, speed
+from softorder.cli.demo.digits import Digits
+from softorder.cli.demo.neighbours import K
 from softorder.cli.demo.session import METHODS, Session
 from softorder.cli.demo.training import reproducible
+from softorder.nn import SoftKNN
+from softorder.nn.functional import soft_neighbours
 
 _COLORS = dict(zip(METHODS, ("#c2410c", "#2563eb", "#059669", "#9333ea", "#ca8a04"), strict=True))
 _GREY = "#64748b"
@@ -57,20 +61,26 @@ def accuracy(session: Session) -> str:
 
 
 def losses(session: Session) -> str:
-    """The training loss of each density: the mean of thirty steps and all seeds."""
+    """The training loss of each density: the mean of a tenth of the steps and of all seeds."""
     figure = _figure(7.5, 3.2)
     axes = figure.subplots()
     for method in METHODS:
-        steps = torch.tensor([run.losses for run in session.runs[method]]).mean(0)
-        blocks = steps.unfold(0, 30, 10).mean(-1)
-        at = torch.arange(len(blocks)) * 10 + 15
-        axes.plot(at, blocks, color=_COLORS[method], label=method, lw=1.8)
+        losses = torch.tensor([run.losses for run in session.runs[method]]).mean(0)
+        axes.plot(*_smooth(losses), color=_COLORS[method], label=method, lw=1.8)
     axes.set_yscale("log")
     axes.set_xlabel("step")
-    axes.set_ylabel("-log(share of right neighbours)")
+    axes.set_ylabel("share of wrong neighbours")
     axes.legend(frameon=False, ncols=2)
     _bare(axes)
     return _svg(figure)
+
+
+def _smooth(losses: Tensor) -> tuple[Tensor, Tensor]:
+    """Steps, and the mean of the tenth of all losses around each."""
+    width = max(1, len(losses) // 10)
+    stride = max(1, width // 3)
+    means = losses.unfold(0, width, stride).mean(-1)
+    return torch.arange(len(means)) * stride + width / 2, means
 
 
 def weights(session: Session) -> str:
@@ -80,15 +90,16 @@ def weights(session: Session) -> str:
         torch.manual_seed(0)
         body = neighbours.network()
     with torch.no_grad():
-        row = neighbours.scores(body(digits.test_images[:1]), body(digits.images))[0]
-        row = row.sort(descending=True).values
-    shown = range(1, 41)
+        query, templates = body(digits.test_images[:1]), body(digits.images)
+    shown = torch.arange(1, 41)
     figure = _figure(7.5, 3.2)
     axes = figure.subplots()
-    axes.step(shown, so.hard.topk(row, neighbours.K)[: len(shown)], where="mid", color=_GREY, lw=1)
+    axes.step(shown, shown <= K, where="mid", color=_GREY, lw=1)
     for method in METHODS:
-        p = so.soft_topk(row, neighbours.K, method=method, temperature=session.temperature(method))
-        axes.plot(shown, p[: len(shown)], color=_COLORS[method], label=method, lw=1.8)
+        tau = session.temperature(method)
+        p = soft_neighbours(query, templates, K, method=method, temperature=tau, distance="squared")
+        nearest = p[0].topk(len(shown)).values
+        axes.plot(shown, nearest, color=_COLORS[method], label=method, lw=1.8)
     axes.set_xlabel("templates, nearest first (grey: the hard top-k)")
     axes.set_ylabel("weight")
     axes.legend(frameon=False)
@@ -99,33 +110,26 @@ def weights(session: Session) -> str:
 def faces(session: Session) -> str:
     """Queries that the pixels get wrong, with their neighbours by pixels and by features."""
     run = session.runs[METHODS[0]][0]
-    digits, pixels = run.digits, nn.Identity()
-    with torch.no_grad():
-        features, templates = run.body(digits.test_images), run.body(digits.images)
-    by_pixels = neighbours.predict(digits.test_images, digits.images, digits.labels)
-    by_features = neighbours.predict(features, templates, digits.labels)
-    wrong, right = by_pixels != digits.test_labels, by_features == digits.test_labels
-    chosen = (wrong & right).nonzero()[:3, 0]
+    digits = run.digits
+    voters = {
+        "pixels": neighbours.voters(nn.Identity(), digits),
+        "features": neighbours.voters(run.body, digits),
+    }
+    right = [knn.predict(digits.test_images) == digits.test_labels for knn in voters.values()]
+    chosen = (~right[0] & right[1]).nonzero()[:3, 0]
     figure = _figure(9, 1.75 * len(chosen) + 0.2)
-    grid = figure.subplots(2 * len(chosen), neighbours.K + 1, squeeze=False)
-    for place, query in enumerate(chosen):
-        pair = (("pixels", pixels), ("features", run.body))
-        for axes, (name, body) in zip(grid[2 * place : 2 * place + 2], pair, strict=True):
-            _neighbour_row(list(axes), name, body, session, int(query))
+    grid = figure.subplots(2 * len(chosen), K + 1, squeeze=False)
+    for axes, (query, name) in zip(grid, product(chosen.tolist(), voters), strict=True):
+        axes[0].set_ylabel(f"by {name}", rotation=0, ha="right", va="center", labelpad=8)
+        _neighbour_row(list(axes), voters[name], digits, query)
     return _svg(figure)
 
 
-def _neighbour_row(
-    axes: list[Axes], name: str, body: nn.Module, session: Session, query: int
-) -> None:
-    digits = session.runs[METHODS[0]][0].digits
-    with torch.no_grad():
-        row = neighbours.scores(body(digits.test_images[query : query + 1]), body(digits.images))[0]
-    label = int(digits.test_labels[query])
+def _neighbour_row(axes: list[Axes], voters: SoftKNN, digits: Digits, query: int) -> None:
+    _, indices = voters.kneighbors(digits.test_images[query : query + 1])
     _image(axes[0], digits.test_images[query], "black")
-    axes[0].set_ylabel(f"by {name}", rotation=0, ha="right", va="center", labelpad=8)
-    for cell, index in zip(axes[1:], row.topk(neighbours.K).indices.tolist(), strict=True):
-        good = int(digits.labels[index]) == label
+    for cell, index in zip(axes[1:], indices[0].tolist(), strict=True):
+        good = digits.labels[index] == digits.test_labels[query]
         _image(cell, digits.images[index], "#e5e7eb" if good else _WRONG)
 
 

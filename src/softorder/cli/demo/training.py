@@ -13,7 +13,7 @@ from torch import nn
 
 from softorder.cli.demo import neighbours
 from softorder.cli.demo.digits import Digits, load
-from softorder.cli.demo.neighbours import CrossEntropy, Loss, SoftNeighbours
+from softorder.cli.demo.neighbours import CrossEntropy, SoftNeighbours
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Run:
 
     digits: Digits
     body: nn.Module
-    loss: Loss
+    loss: SoftNeighbours | CrossEntropy
     losses: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)  # of each step
 
@@ -36,7 +36,7 @@ class Run:
     def classifier_accuracy(self) -> float:
         assert isinstance(self.loss, CrossEntropy)
         with torch.no_grad():
-            predicted = self.loss.head(self.body(self.digits.test_images)).argmax(-1)
+            predicted = self.loss.classifier(self.digits.test_images).argmax(-1)
         return neighbours.accuracy(predicted, self.digits.test_labels)
 
 
@@ -55,15 +55,15 @@ def reproducible() -> Iterator[None]:
 def train(method: str | None, seed: int, steps: int, tick: Callable[[], None]) -> Run:
     """Through the soft top-k of a method, or (None) with plain cross-entropy."""
     torch.manual_seed(seed)
-    body = neighbours.network()
-    loss: Loss = CrossEntropy() if method is None else SoftNeighbours(method)
-    run = Run(load(seed), body, loss)
-    optimiser = torch.optim.Adam([*body.parameters(), *loss.parameters()], lr=2e-3)
+    digits, body = load(seed), neighbours.network()
+    loss = CrossEntropy(body) if method is None else SoftNeighbours(body, method, digits)
+    run = Run(digits, body, loss)
+    optimiser = torch.optim.Adam(loss.parameters(), lr=2e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     for _ in range(steps):
         start = time.perf_counter()
-        order = torch.randperm(len(run.digits.labels))
-        value = loss(body(run.digits.images[order]), run.digits.labels[order])
+        order = torch.randperm(len(digits.labels))
+        value = loss(digits.images[order], digits.labels[order])
         optimiser.zero_grad()
         value.backward()
         optimiser.step()

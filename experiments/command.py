@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from softorder.cli._checkout import module
+from experiments import catalogue
+from experiments.experiment import Setting
+from experiments.running import Order
 from softorder.cli._extras import require
 
 _EPILOG = """\
@@ -28,8 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "reproduce",
         help="run the papers' experiments, and put the results beside the papers'",
         description="Without a name, list the experiments. With one, find or fetch its data, run "
-        "what has not been run yet, and write tables, plots and a page. Needs a checkout of the "
-        "repository: run it from the root.",
+        "what has not been run yet, and write tables, plots and a page.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -63,24 +63,23 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     require("reproduce", matplotlib="plot")
-    catalogue = module("reproduce", "experiments.catalogue")
     if arguments.all and arguments.name:
         raise SystemExit("softorder reproduce: give a name or --all, not both")
     if arguments.name:
-        catalogue.run(catalogue.get(arguments.name), _order(catalogue, arguments))
+        catalogue.run(catalogue.get(arguments.name), _order(arguments))
         return 0
     if not arguments.all:
         print(catalogue.listing(arguments.output, arguments.data).text())
         return 0
-    failed = catalogue.run_all(_order(catalogue, arguments))
+    failed = catalogue.run_all(_order(arguments))
     if failed:
         print(f"not run: {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def _order(catalogue: Any, arguments: argparse.Namespace) -> Any:
-    setting = catalogue.Setting(arguments.data, not arguments.offline, arguments.device)
-    return catalogue.Order(
+def _order(arguments: argparse.Namespace) -> Order:
+    setting = Setting(arguments.data, not arguments.offline, arguments.device)
+    return Order(
         preset=arguments.preset,
         seeds=arguments.seeds,
         arms=tuple(arguments.arms),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 
-from softorder.cli._checkout import module
 from softorder.cli._extras import require
 
 _SUITES = ("topk", "rank", "transport", "families", "sampling", "losses", "levels", "compile")
@@ -34,8 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "bench",
         help="time the operators against softmax, topk, sort and other libraries",
         description="Measure time and memory of the operators beside torch.softmax, torch.topk, "
-        "torch.sort, entmax and published formulas; print each figure beside its limit. "
-        "Needs a checkout of the repository: run it from the root.",
+        "torch.sort, entmax and published formulas; print each figure beside its limit.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     require("bench", matplotlib="bench")
-    suites = {name: module("bench", f"benchmarks.{name}") for name in _chosen(arguments.suites)}
+    suites = {name: import_module(f"benchmarks.{name}") for name in _chosen(arguments.suites)}
     known = list(dict.fromkeys(name for suite in suites.values() for name in suite.names()))
     unknown = sorted(set(arguments.only) - set(known))
     if unknown:
