@@ -48,9 +48,9 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
 
 def without(scores: Tensor, dim: int) -> tuple[int, ...]:
     """The shape of the rows: that of scores without the axis dim."""
-    shape = list(scores.shape)
-    del shape[dim]
-    return tuple(shape)
+    shape = tuple(scores.shape)
+    dim %= len(shape)
+    return shape[:dim] + shape[dim + 1 :]  # torch.compile of torch 2.5 cannot delete from a list
 
 
 def broadcasts(shape: Iterable[int], target: Iterable[int]) -> bool:
