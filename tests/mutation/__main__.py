@@ -50,7 +50,7 @@ def _tried(workspace, mutant, options):
     pytest = ["-n", str(options.workers)]
     if options.markers is not None:
         pytest += ["-m", options.markers]
-    selections = [options.tests] if options.tests else [mutant.near, ()]
+    selections = [options.tests] if options.tests else [mutant.near, ()][: 2 - options.near]
     start = time.monotonic()
     with workspace.broken(mutant):
         failure = first_failure(workspace, selections, pytest)
@@ -65,6 +65,7 @@ def _tried(workspace, mutant, options):
 def _options(arguments):
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Seeds defects.")
     parser.add_argument("tests", nargs="*", help="run these tests only")
+    parser.add_argument("--near", action="store_true", help="only the tests near to each mutant")
     parser.add_argument("--only", default="", help="mutants whose file or name contains this")
     parser.add_argument("--workspace", help="a folder for the copy, kept to be used again")
     parser.add_argument("-m", dest="markers", help="pytest's selection by markers")

@@ -28,9 +28,10 @@ class Workspace:
         listed = _output("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
         for name in filter(None, listed.split("\0")):
             self._copy(CHECKOUT / name, self.folder / name)
-        if not self._python.exists():
-            venv.create(self._python.parents[1], symlinks=True)
-            (self._own_packages() / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+        if self._python.exists():
+            return self.rebuild()
+        venv.create(self._python.parents[1], symlinks=True)
+        (self._own_packages() / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
         self.install()
 
     def install(self):
