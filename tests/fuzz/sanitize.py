@@ -2,8 +2,9 @@
 
 python -m tests.fuzz.sanitize address thread [--level avx2] [--seconds 300] [--from SEED]
 
-The sanitizer's runtime has to be the first library of the process, hence the environment that the
-children get. Python and torch are not instrumented: what they do among themselves is not looked at.
+One SIMD level is built: the widest that this CPU can run unless told otherwise. The sanitizer's
+runtime has to be the first library of the process, hence the environment that the children get.
+Python and torch are not instrumented: what they do among themselves is not looked at.
 """
 
 import argparse
@@ -13,10 +14,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from softorder.kernels import native
+
 _ROOT = Path(__file__).parents[2]
 _BUILDS = _ROOT / "build" / "sanitize"
-#: Those that start a process of their own have it open the libraries of the installation.
-_ELSEWHERE = ("test_libraries.py", "test_family_levels.py")
+_ELSEWHERE = ("test_libraries.py",)  # about the libraries of the installation
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ SANITIZERS = {
 
 def build(name, level):
     """Compiles one level; returns the folder of the libraries."""
-    folder = _BUILDS / name
+    folder = _BUILDS / f"{name}-{level}"
     flags = f"-DSOFTORDER_SANITIZE={SANITIZERS[name].flags}"
     _command("cmake", "-S", _ROOT, "-B", folder, flags)
     targets = ("softorder_cpu", f"softorder_{level}")
@@ -111,7 +113,7 @@ def _command(*words):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sanitize", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*SANITIZERS])
-    parser.add_argument("--level", default="avx2", help="the SIMD level that is built")
+    parser.add_argument("--level", choices=native.LEVELS, default=native.machine_level())
     parser.add_argument("--seconds", type=float, default=300, help="of fuzzing, each")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
     given = parser.parse_args()

@@ -11,9 +11,8 @@ from softorder.kernels import native
 
 
 def use(folder):
-    """Opens libraries of this folder and no others, in this process."""
+    """Opens the library of this folder, in a process that has not opened any."""
     native.library_path = lambda name: next(Path(folder).glob(f"libsoftorder_{name}.*"), None)
-    native.library.cache_clear()
     native.library()
 
 

@@ -65,7 +65,7 @@ def test_child_of_fork():
 
 def test_fork_while_other_threads_compute():
     """The child takes one thread, as DataLoader's do: torch's own exp would wait for more."""
-    scores, done = calls.scores(0, 4, 50), threading.Event()
+    scores, done = calls.scores(0), threading.Event()
     others = [threading.Thread(target=_compute_until, args=(done,)) for _ in range(4)]
     with native.use("native"):
         expected = {name: calls.call(name, scores) for name in calls.NAMES}
@@ -85,9 +85,9 @@ def test_fork_while_other_threads_compute():
 
 
 def _compute_until(done):
-    scores = calls.scores(1, 2, 20_000)
+    scores = calls.scores(1, (2, 20_000))
     while not done.is_set():
-        for name in ("soft_topk-laplace", "soft_rank-laplace", "soft_sort-laplace"):
+        for name in ("soft_topk, laplace", "soft_rank, laplace", "soft_sort, laplace"):
             calls.call(name, scores)
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.runtime.processes import run
+from tests.runtime.processes import run_fresh
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
 
@@ -88,7 +88,7 @@ _ROW, _MATRIX = (2**18,), (4, 2**17)
 )
 def test_a_kernel_without_memory(threads, shape):
     script = _SCRIPT.format(threads=threads, shape=shape)
-    printed = run(script, **_ENVIRONMENT)
+    printed = run_fresh(script, **_ENVIRONMENT)
     for line in printed.splitlines():
         name, *outcomes = line.split()
         assert name in outcomes, f"{name} never lacked memory: {outcomes}"
