@@ -5,9 +5,8 @@ import torch
 import softorder as so
 from tests.runtime.public_operators import OPERATORS, SHAPE
 
-NAMES = [
-    name for name in OPERATORS if name.split(", ")[0] in {row.operator for row in so.methods()}
-]
+_BY_METHOD = {row.operator for row in so.methods()}
+NAMES = [name for name in OPERATORS if name.split(", ")[0] in _BY_METHOD]
 
 
 def call(name, scores):
