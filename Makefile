@@ -3,7 +3,7 @@
 #   make test PYTEST_ARGS="-k topk -x"      extra arguments for pytest
 #   make test-all TEST_MINUTES=45           skip the tests that would start later than that
 #   make test-mutants ARGS="--only csrc"    extra arguments for python -m tests.mutation
-#   make bench ARGS="--help"                extra arguments for demo, bench and reproduce
+#   make bench ARGS="--help"                extra arguments for demo, bench, reproduce and test-sanitize
 #   make install PYTHON=python3.12          another interpreter (for a new $(VENV))
 
 PYTHON  ?= python3
@@ -32,7 +32,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-machines test-mutants test-wheel wheel lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-slow test-all test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ demo: $(STAMP) ## train a small network through a soft top-k, print tables, writ
 	$(BIN)/softorder demo $(ARGS)
 
 # Two test processes share the cores: idle OpenMP threads must sleep, not spin.
-test test-slow test-all test-machines test-mutants: export OMP_WAIT_POLICY ?= passive
+test test-slow test-all test-machines test-mutants test-sanitize: export OMP_WAIT_POLICY ?= passive
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) $(if $(TEST_MINUTES),--minutes $(TEST_MINUTES))
 
 test: $(STAMP) ## run the tests, without those marked slow (six minutes on two cores)
@@ -69,6 +69,9 @@ test-mutants: $(STAMP) ## seed defects in a copy and show which test notices eac
 
 test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
 	$(BIN)/python -m tests.machines
+
+test-sanitize: $(STAMP) ## run the kernels' tests and a fuzzer under gcc's sanitizers (20 minutes)
+	$(BIN)/python -m tests.fuzz.sanitize address thread $(ARGS)
 
 lint: $(STAMP) ## check style, formatting, types and the import layers
 	$(BIN)/ruff check .

@@ -44,6 +44,7 @@ template <> struct Number<float> {
   using Integer = std::int32_t;
   typedef float Pack __attribute__((vector_size(kPackBytes)));
   typedef std::int32_t Mask __attribute__((vector_size(kPackBytes)));
+  typedef std::uint32_t Bits __attribute__((vector_size(kPackBytes)));
   static constexpr int kMantissa = 23;
   static constexpr float kRound = 12582912.0f;   // 1.5 · 2^23: adding it rounds to an integer
   static constexpr float kLowest = 126.0f;       // 2^-126 is the smallest normal number
@@ -54,6 +55,7 @@ template <> struct Number<double> {
   using Integer = std::int64_t;
   typedef double Pack __attribute__((vector_size(kPackBytes)));
   typedef std::int64_t Mask __attribute__((vector_size(kPackBytes)));
+  typedef std::uint64_t Bits __attribute__((vector_size(kPackBytes)));
   static constexpr int kMantissa = 52;
   static constexpr double kRound = 6755399441055744.0;  // 1.5 · 2^52
   static constexpr double kLowest = 1022.0;
@@ -63,6 +65,7 @@ template <> struct Number<double> {
 
 template <class T> using Pack = typename Number<T>::Pack;
 template <class T> using Mask = typename Number<T>::Mask;
+template <class T> using Bits = typename Number<T>::Bits;  // unsigned: what overflows wraps around
 template <class T> constexpr std::size_t kLanes = kPackBytes / sizeof(T);
 template <class T> constexpr bool is_single = sizeof(T) == 4;
 
@@ -163,8 +166,8 @@ template <class T> inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
   const Pack<T> shifted = Number<T>::kRound - product;
   const Pack<T> whole = Number<T>::kRound - shifted;
   const Pack<T> power = horner<T>(Polynomials<T>::kExp2, whole - a * b);
-  const Mask<T> scaled =
-      std::bit_cast<Mask<T>>(power) + (std::bit_cast<Mask<T>>(shifted) << Number<T>::kMantissa);
+  const Bits<T> scaled =
+      std::bit_cast<Bits<T>>(power) + (std::bit_cast<Bits<T>>(shifted) << Number<T>::kMantissa);
   return product > Number<T>::kLowest ? Pack<T>{} : std::bit_cast<Pack<T>>(scaled);
 }
 

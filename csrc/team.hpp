@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#if defined(__SANITIZE_THREAD__)
+#include <thread>
+#endif
 
 #include "failure.hpp"
 #include "pack.hpp"
@@ -42,18 +45,25 @@ struct Team {
  private:
   // Calls work(member) for every member, each in its own thread; what one of them throws is thrown here.
   template <class Work> void each(Work work) const {
-#ifdef _OPENMP
-    if (size > 1) {
-      FirstFailure failure;
+    if (size == 1) return work(0);
+    FirstFailure failure;
+    in_threads([&](int member) {
+      const NoDenormals guard;
+      failure.watch([&] { work(member); });
+    });
+    failure.rethrow();
+  }
+
+  template <class Work> void in_threads(Work work) const {
+#if defined(__SANITIZE_THREAD__)  // it cannot see how OpenMP's threads wait for each other
+    std::thread others[kMost];
+    for (int member = 1; member < size; ++member) others[member] = std::thread(work, member);
+    work(0);
+    for (int member = 1; member < size; ++member) others[member].join();
+#else
 #pragma omp parallel for num_threads(size) schedule(static, 1)
-      for (int member = 0; member < size; ++member) {
-        const NoDenormals guard;
-        failure.watch([&] { work(member); });
-      }
-      return failure.rethrow();
-    }
-#endif
     for (int member = 0; member < size; ++member) work(member);
+#endif
   }
 };
 

@@ -22,15 +22,19 @@ def a_single_score_gets_k(op, problem):
 
 
 def an_empty_batch_is_empty(op, problem):
-    none = problem.scores[:0]
+    none = problem.scores[:0].requires_grad_()
     k, temperature = problem.k[:0], problem.temperature[:0]
     assert op(none, 1, temperature=2.0).shape == none.shape
-    assert op(none, k, temperature=temperature).shape == none.shape
+    result = op(none, k, temperature=temperature)
+    assert result.shape == none.shape
+    assert result.requires_grad
 
 
 def a_row_of_no_scores_is_empty(op, problem):
-    none = problem.scores[:, :0]
-    assert op(none, 0, temperature=problem.temperature).shape == none.shape
+    none = problem.scores[:, :0].requires_grad_()
+    result = op(none, 0, temperature=problem.temperature)
+    assert result.shape == none.shape
+    assert result.requires_grad
 
 
 def plus_infinity_is_certain(op, problem):

@@ -46,14 +46,14 @@ def run(script, **environment):
         return printed.read_text()
 
 
-def run_fresh(script, **environment):
+def run_fresh(script, patience=_PATIENCE, **environment):
     """The same in an interpreter that has imported nothing."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=_PATIENCE,
+        timeout=patience,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 import softorder as so
 from softorder.kernels import native
+from tests.runtime import calls
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
@@ -59,6 +61,34 @@ def test_child_of_fork():
             os._exit(0 if _equal(found, expected) else 1)
         assert _exit_code(child) == 0
         assert _equal(_forward_and_backward(scores, upstream), expected), "the parent afterwards"
+
+
+def test_fork_while_other_threads_compute():
+    """The child takes one thread, as DataLoader's do: torch's own exp would wait for more."""
+    scores, done = calls.scores(0), threading.Event()
+    others = [threading.Thread(target=_compute_until, args=(done,)) for _ in range(4)]
+    with native.use("native"):
+        expected = {name: calls.call(name, scores) for name in calls.NAMES}
+        for other in others:
+            other.start()
+        try:
+            for name in calls.NAMES:
+                child = os.fork()
+                if child == 0:
+                    torch.set_num_threads(1)
+                    os._exit(0 if _equal(calls.call(name, scores), expected[name]) else 1)
+                assert _exit_code(child) == 0, name
+        finally:
+            done.set()
+            for other in others:
+                other.join()
+
+
+def _compute_until(done):
+    scores = calls.scores(1, (2, 20_000))
+    while not done.is_set():
+        for name in ("soft_topk, laplace", "soft_rank, laplace", "soft_sort, laplace"):
+            calls.call(name, scores)
 
 
 def _forward_and_backward(scores, upstream):

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import softorder as so
-from tests.runtime.processes import run
+from tests.runtime import calls
+from tests.runtime.processes import run, run_fresh
 
 _SIZES = (5, 1000, 60_000)
 
@@ -27,6 +28,38 @@ def test_threads_do_not_disturb_each_other(kernel):
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(_work, [*seeds, *seeds]))
     torch.testing.assert_close(together, alone + alone)
+
+
+def test_all_operators_at_once():
+    """Every operator, forward and backward, in eight threads, as if it were alone."""
+    long = ("soft_topk, laplace", "soft_rank, laplace")
+    tasks = [(name, calls.scores(seed)) for seed in range(3) for name in calls.NAMES]
+    tasks += [(name, calls.scores(0, (2, 20_000))) for name in long]
+    alone = [calls.call(*task) for task in tasks]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda task: calls.call(*task), tasks))
+    torch.testing.assert_close(together, alone)
+
+
+_SEVERAL_COUNTS = """
+import torch
+from tests.runtime import calls
+
+long = ("soft_topk, laplace", "soft_sort, laplace")
+tasks = [(name, calls.scores(0)) for name in calls.NAMES]
+tasks += [(name, calls.scores(1, (200_000,))) for name in long]
+expected = [calls.call(*task) for task in tasks]
+for threads in (1, 3, 100, 2):
+    torch.set_num_threads(threads)
+    torch.testing.assert_close([calls.call(*task) for task in tasks], expected)
+print(torch.get_num_threads())
+"""
+
+
+@pytest.mark.parametrize("at_first", ["1", "64"])
+def test_the_number_of_threads_may_change_between_calls(at_first):
+    passive = {"OMP_WAIT_POLICY": "passive", "SOFTORDER_KERNELS": "native"}
+    assert run_fresh(_SEVERAL_COUNTS, OMP_NUM_THREADS=at_first, **passive).strip() == "2"
 
 
 _COUNT_THREADS = """

@@ -108,8 +108,8 @@ def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:
     For so many rows; without a number, until it is 0 if that can be seen.
     """
     n = scores.shape[-1] if rows is None else rows
-    if rows is None and _check.eager() and k.numel():
-        n = max(math.ceil(k.detach().max().item()), 1)
+    if rows is None and _check.eager():
+        n = max(math.ceil(k.detach().max().item()), 1) if k.numel() else 1
     k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
     place = torch.arange(n, device=scores.device)
     return (k.to(scores.device).unsqueeze(-1) - place).clamp(0, 1).to(scores.dtype)

@@ -136,7 +136,7 @@ class NetworkMethod(FiniteMethod):
         if len(sizes) == 1:
             p = self._first_rows(x, k, temperature, sizes[0])
             return p.reshape(scores.shape).to(scores.dtype)
-        p = torch.zeros_like(x)
+        p = x if not sizes else torch.zeros_like(x)  # without rows, the empty input
         for size in sizes:
             chosen = wanted == size
             part = self._first_rows(x[chosen], k[chosen], temperature[chosen], size)

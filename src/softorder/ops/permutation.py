@@ -61,5 +61,5 @@ def soft_permutation(
     compute = computation("soft_permutation", method)
     x, k = _rows.rows(scores, dim, mask), n if k is None else k
     if n == 0:
-        return scores.new_empty(*x.shape[:-1], k, n)
+        return x.unsqueeze(-2)[..., :k, :].to(scores.dtype)  # empty, and part of the graph
     return compute(x, _axis.per_row(temperature), descending, k).to(scores.dtype)

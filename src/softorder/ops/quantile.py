@@ -66,7 +66,8 @@ def soft_quantile(
     x = _rows.rows(scores, dim, mask)
     levels = _axis.leading_last(q)
     if x.shape[-1] == 0:
-        result = x.new_full((*x.shape[:-1], levels.shape[-1]), math.nan)
+        nothing = x.sum(-1, keepdim=True) * math.nan  # part of the graph
+        result = nothing.expand(*x.shape[:-1], levels.shape[-1])
     else:
         result = compute(x, levels, _axis.per_row(temperature))
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)

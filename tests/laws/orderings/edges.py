@@ -22,15 +22,17 @@ def a_single_score_is_where_it_is(op, problem):
 
 def an_empty_batch_is_empty(op, problem):
     full = op.solve(problem)
-    none = op(problem.scores[:0], temperature=problem.temperature[:0])
+    none = op(problem.scores[:0].requires_grad_(), temperature=problem.temperature[:0])
     assert none.shape == (0, *full.shape[1:])
+    assert none.requires_grad
     assert op(problem.scores[:0], temperature=2.0).shape == none.shape
 
 
 def a_row_of_no_scores_is_empty(op, problem):
     rows, shape = len(problem.scores), {"soft_permutation": (0, 0), "soft_quantile": (4,)}
-    result = op(problem.scores[:, :0], temperature=problem.temperature)
+    result = op(problem.scores[:, :0].requires_grad_(), temperature=problem.temperature)
     assert result.shape == (rows, *shape.get(op.name, (0,)))
+    assert result.requires_grad
     assert result.isnan().all()
 
 

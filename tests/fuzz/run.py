@@ -1,0 +1,127 @@
+"""Calls operators with random arguments: nothing may crash, no argument may change.
+
+    python -m tests.fuzz.run --seed 4711           one problem
+    python -m tests.fuzz.run --from 0 --calls 1000 many, each on a line before it is called
+
+Where arguments are ordinary, compiled kernels have to agree with plain torch as well. A line that
+was printed last before a crash says how to see it again.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from collections import Counter
+
+import torch
+
+import softorder as so
+from softorder.kernels import native
+from tests.fuzz import problems, values
+
+_OPERATORS = {
+    "laplace_sum": lambda scores, method, **options: so.kernels.laplace_sum(scores, **options),
+    "permutation_cross_entropy": so.losses.permutation_cross_entropy,
+    "top_k_cross_entropy": so.losses.top_k_cross_entropy,
+}
+#: Of the largest number of a result. Kinks and steep comparators enlarge rounding errors.
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 2e-3}
+_COMPARED = 20_000  # scores at the most: plain torch takes its time
+
+
+def solve(problem, kind):
+    """The result and its gradients, by one kind of kernel."""
+    scores = problem.scores.detach().requires_grad_()
+    options = dict(problem.options)
+    for name in problem.learned:
+        options[name] = options[name].detach().requires_grad_()
+    operator = _OPERATORS.get(problem.operator) or getattr(so, problem.operator)
+    with native.use(kind):
+        result = operator(scores, method=problem.method, **options)
+        inputs = [scores, *(options[name] for name in problem.learned)]
+        upstream = torch.randn(result.shape, generator=torch.Generator().manual_seed(problem.seed))
+        layout = problem.layout if result.dim() else "plain"
+        upstream = values.LAYOUTS[layout](upstream.to(result.dtype))
+        gradients = torch.autograd.grad(result, inputs, upstream, allow_unused=True)
+    return [result.detach(), *gradients]
+
+
+def check(problem):
+    """What is wrong, in words, if anything is."""
+    arguments = [problem.scores, *problem.options.values()]
+    memory = [values.whole(v) for v in arguments if isinstance(v, torch.Tensor)]
+    before = [bits.clone() for bits in memory]
+    found = solve(problem, "native")
+    if not all(torch.equal(*pair) for pair in zip(before, memory, strict=True)):
+        return "an argument was changed"
+    if problem.ordinary and problem.scores.numel() <= _COMPARED:
+        return _difference(found, solve(problem, "torch"), problem)
+    return ""
+
+
+def _difference(found, expected, problem):
+    tolerance = _TOLERANCE[problem.scores.dtype]
+    names = ("the result", "the gradient of scores", *(f"that of {v}" for v in problem.learned))
+    for name, one, other in zip(names, found, expected, strict=True):
+        if (one is None) != (other is None):
+            return f"{name} is there in one kind of kernel only"
+        if one is None or not one.numel():
+            continue
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return f"{name} has another shape or dtype: {one.shape} and {other.shape}"
+        finite = other.isfinite()
+        scale = max(1.0, other[finite].abs().max().item()) if finite.any() else 1.0
+        if not torch.allclose(one, other, rtol=0, atol=tolerance * scale, equal_nan=True):
+            off = (one - other)[finite].abs().max().item() if finite.any() else "not finite"
+            return f"{name} differs from plain torch by {off} where the largest is {scale}"
+    return ""
+
+
+def run(seeds, stop_after):
+    """Solves the problems of these seeds; returns how many were called, and the failures."""
+    called, failures, operators = 0, [], Counter()
+    begin = time.process_time()
+    for seed in seeds:
+        if time.process_time() - begin > stop_after:
+            break
+        problem = problems.make(seed)
+        print(f"python -m tests.fuzz.run {problem}", flush=True)
+        torch.manual_seed(seed)
+        native.threads = lambda count=problem.threads: count
+        try:
+            wrong = check(problem)
+        except Exception as error:
+            wrong = f"{type(error).__name__}: {error}"
+        called += 1
+        operators[problem.operator] += 1
+        if wrong:
+            failures.append(f"python -m tests.fuzz.run {problem}\n    {wrong}")
+            print("   ", wrong, flush=True)
+    return called, failures, operators
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
+    parser.add_argument("--seed", type=int, help="of one problem")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
+    parser.add_argument("--calls", type=int, default=1000, help="how many problems")
+    parser.add_argument("--seconds", type=float, default=1e9, help="of CPU time, then stop")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    seeds = range(given.first, given.first + given.calls)
+    if given.seed is not None:
+        seeds = [given.seed]
+    called, failures, operators = run(seeds, given.seconds)
+    for line in failures:
+        print(line, file=sys.stderr)
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(operators.items()))
+    print(
+        f"{called} problems ({counts}), {sum(native.calls.values())} calls of compiled kernels, "
+        f"{len(failures)} failures, level {native.level()}"
+    )
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Builds the kernels with a sanitizer, then runs their tests and the fuzzer on them.
+
+python -m tests.fuzz.sanitize address thread [--level avx2] [--seconds 300] [--from SEED]
+
+One SIMD level is built: the widest that this CPU can run unless told otherwise. The sanitizer's
+runtime has to be the first library of the process, hence the environment that the children get.
+Python and torch are not instrumented: what they do among themselves is not looked at.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from softorder.kernels import native
+
+_ROOT = Path(__file__).parents[2]
+_BUILDS = _ROOT / "build" / "sanitize"
+_ELSEWHERE = ("test_libraries.py",)  # about the libraries of the installation
+
+
+@dataclass(frozen=True)
+class Sanitizer:
+    flags: str  # as in -fsanitize=
+    runtimes: tuple  # to be loaded first
+    environment: dict
+
+
+SANITIZERS = {
+    "address": Sanitizer(
+        "address,undefined",
+        ("libasan.so", "libubsan.so", "libstdc++.so"),
+        {
+            # Python keeps what it has to the end; tests/runtime/test_growth.py sees what grows.
+            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+        },
+    ),
+    "thread": Sanitizer(
+        "thread",
+        ("libtsan.so", "libstdc++.so"),
+        {"TSAN_OPTIONS": f"halt_on_error=1:suppressions={Path(__file__).with_name('tsan.txt')}"},
+    ),
+}
+
+
+def build(name, level):
+    """Compiles one level; returns the folder of the libraries."""
+    folder = _BUILDS / f"{name}-{level}"
+    flags = f"-DSOFTORDER_SANITIZE={SANITIZERS[name].flags}"
+    _command("cmake", "-S", _ROOT, "-B", folder, flags)
+    targets = ("softorder_cpu", f"softorder_{level}")
+    _command("cmake", "--build", folder, "--parallel", "2", "--target", *targets)
+    return folder
+
+
+def environment(name):
+    sanitizer = SANITIZERS[name]
+    return {
+        **os.environ,
+        **sanitizer.environment,
+        "LD_PRELOAD": " ".join(_runtime(library) for library in sanitizer.runtimes),
+        "SOFTORDER_KERNELS": "native",
+        "PYTHONMALLOC": "malloc",  # so that Python's own objects have guarded ends as well
+    }
+
+
+def _runtime(library):
+    compiler = os.environ.get("CXX", "c++")
+    found = subprocess.check_output([compiler, f"-print-file-name={library}"], text=True).strip()
+    if not Path(found).is_absolute():
+        sys.exit(f"{compiler} has no {library}: install its sanitizers")
+    return str(Path(found).resolve())
+
+
+def test(name, folder):
+    """The tests of the kernels, in one process."""
+    files = sorted((_ROOT / "tests" / "kernels").glob("test_*.py"))
+    chosen = [file for file in files if file.name not in _ELSEWHERE]
+    options = ["-q", "-p", "no:cacheprovider", "--timeout", "3000"]
+    _module(name, folder, "pytest", *options, *chosen)
+
+
+def fuzz(name, folder, seconds, first):
+    """Problems from a seed on, for so much CPU time; the log ends with the last one."""
+    log = folder / "fuzz.log"
+    arguments = ("--from", first, "--calls", 10**9, "--seconds", seconds)
+    with log.open("w") as output:
+        _module(name, folder, "tests.fuzz.run", *arguments, output=output, log=log)
+    print(f"{name}: {_last_line(log)}")
+
+
+def _module(name, folder, module, *arguments, output=None, log=None):
+    command = [sys.executable, "-m", "tests.fuzz.with_libraries", folder, module, *arguments]
+    result = subprocess.run(
+        [str(word) for word in command], cwd=_ROOT, env=environment(name), stdout=output
+    )
+    if result.returncode:
+        last = f", at\n{_last_line(log)}" if log else ""
+        sys.exit(f"{name}: {module} ended with {result.returncode}{last}")
+
+
+def _last_line(log):
+    return log.read_text().splitlines()[-1]
+
+
+def _command(*words):
+    subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sanitize", description=__doc__)
+    parser.add_argument("names", nargs="+", choices=[*SANITIZERS])
+    parser.add_argument("--level", choices=native.LEVELS, default=native.machine_level())
+    parser.add_argument("--seconds", type=float, default=300, help="of fuzzing, each")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
+    given = parser.parse_args()
+    for name in given.names:
+        folder = build(name, given.level)
+        test(name, folder)
+        fuzz(name, folder, given.seconds, given.first)
+
+
+if __name__ == "__main__":
+    main()
