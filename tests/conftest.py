@@ -30,7 +30,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     # torch itself uses these when forward mode or inductor is first used.
-    config.addinivalue_line("filterwarnings", "ignore:`torch.jit.script.* is deprecated")
+    for name in ("torch.jit.script.*", "torch._prims_common.check"):
+        config.addinivalue_line("filterwarnings", f"ignore:`{name}` is deprecated")
     minutes = config.getoption("minutes")
     if minutes is not None:
         sent = getattr(config, "workerinput", {})  # by pytest_configure_node, to its workers

@@ -83,21 +83,30 @@ def derivative_of(density: Density, order: int) -> Callable[[Tensor], Tensor]:
 
     def slope(u: Tensor) -> Tensor:
         told = density.slope(u)
-        return _by_autograd(density.pdf, u) if told is None else told
+        return by_autograd(density.pdf, u) if told is None else told
 
     laws: tuple[Callable[[Tensor], Tensor], ...] = (density.cdf, density.pdf, slope)
-    return laws[order] if order < len(laws) else lambda u: _by_autograd(slope, u)
+    return laws[order] if order < len(laws) else lambda u: by_autograd(slope, u)
 
 
-def _by_autograd(function: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
-    # An operator runs below autograd, where nothing is recorded; a thread of its own does not.
+def by_autograd(function: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
+    """The derivative of an elementwise function, wherever it is called from."""
+    if _recording():
+        return _gradient(function, u)
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(_gradient, function, u).result()
 
 
+def _recording() -> bool:
+    """An operator runs below autograd, where nothing is recorded; a thread of its own does not."""
+    with torch.enable_grad():
+        return torch.zeros((), requires_grad=True).neg().requires_grad
+
+
 def _gradient(function: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
-    at = u.detach().clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(function(at).sum(), at)
+    with torch.enable_grad():
+        at = u.detach().clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(function(at).sum(), at)
     return gradient
 
 

@@ -120,6 +120,8 @@ class NetworkMethod(FiniteMethod):
         What is certain has no wire, and does not count in the k that choose the network. In
         float64, where steep comparators enlarge rounding errors that nobody sees.
         """
+        if _check.eager() and _check.finite(scores):
+            return self._finite_topk(scores, k, temperature)
         certain = scores == math.inf
         crowd = certain.sum(-1)
         left = torch.where(k > crowd, k - crowd, 0.0)

@@ -24,6 +24,7 @@ from softorder import _check
 from softorder.densities import Density
 from softorder.kernels import threshold
 from softorder.kernels._operators import define, library
+from softorder.kernels.fsum_torch import by_autograd
 from softorder.kernels.numbered import density_of
 from softorder.kernels.threshold_torch import distance, exact_distance
 from softorder.methods.threshold import ThresholdMethod
@@ -269,6 +270,5 @@ def _own_distance(scores: Tensor, index: Tensor, temperature: Tensor, b: Tensor)
 
 def _rate(law: Density, u: Tensor) -> Tensor:
     """f(u)/F(u), the derivative of log F; 0 where log F is infinite."""
-    log_cdf = law.log_cdf(u)
-    rate = torch.exp(law.log_pdf(u) - log_cdf)
-    return torch.where(u.isfinite() & log_cdf.isfinite(), rate, 0.0)
+    rate = by_autograd(law.log_cdf, u)
+    return torch.where(u.isfinite() & law.log_cdf(u).isfinite(), rate, 0.0)
