@@ -22,6 +22,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 
 from softorder import _check
 
@@ -98,7 +100,11 @@ def serves(scores: Tensor, *others: Tensor, most: int | None = None) -> bool:
 
 def serves_traced(scores: Tensor) -> bool:
     """The same while a graph is recorded, where tensors have no memory yet."""
-    return type(scores) in _check.PLAIN and scores.device.type == "cpu" and _enabled_for_good()
+    return type(scores) in _TRACED and scores.device.type == "cpu" and _enabled_for_good()
+
+
+# What tracers put in the place of a plain tensor; dynamo shows it as it was.
+_TRACED = (*_check.PLAIN, FakeTensor, FunctionalTensor)
 
 
 @torch.compiler.assume_constant_result
