@@ -55,6 +55,7 @@ def in_model(provider: Provider) -> Provider:
 
 def compiled(provider: Provider) -> Provider:
     def bind(case: OrderingCase) -> Operator:
+        torch.compiler.reset()  # all cases share their code, and graphs for one piece of it are few
         return torch.compile(provider.bind(case), fullgraph=True)
 
     name, key = (v.replace("eager", "compiled") for v in (provider.name, provider.key))
