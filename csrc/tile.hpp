@@ -169,7 +169,11 @@ template <class F, class T> class Tile {
   // From the hard threshold, where τ is small: b is where the root would be if only the scores next to
   // it counted, and the bracket holds whatever the others add.
   void start_sorted(Mask<T> rough) {
-    sort_lanes<T>(scores_, std::max(kHeld, std::bit_ceil(n_)));  // behind n_ they are -inf
+    const std::size_t sorted = std::max(kHeld, std::bit_ceil(n_));  // behind n_ they are -inf
+    sort_lanes<T>(scores_, sorted);
+    if (any(~usable_)) {  // a NaN has no place: another score of its row may stand behind n_ now
+      for (std::size_t i = n_; i < sorted; ++i) scores_[i] = Pack<T>{} - kInfinite;
+    }
     centre_ = ranked(0);
     const Pack<T> above = ranked(-1), below = ranked(1);
     width_ = part_ > T(0) ? Pack<T>{} : above - centre_;

@@ -82,3 +82,24 @@ def test_kernels_agree_at_the_corners():
                 with native.use(kind):
                     answers.append(so.soft_topk(scores, k, temperature=0.5))
             torch.testing.assert_close(*answers, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("density", BUILT_IN)
+def test_nan_stays_in_its_row_however_many_are_solved_at_once(level, density, dtype):
+    """Short rows are solved side by side, and sorted: NaN must leave nothing behind for the next."""
+    generator = torch.Generator().manual_seed(1)
+    for n in (2, 3, 9, 31, 64):
+        rows = torch.randn(50, n, generator=generator).to(dtype)
+        broken = torch.arange(50) % 3 == 0
+        spoilt = rows.clone()
+        spoilt[broken, torch.arange(50)[broken] % n] = math.nan
+        for temperature in (0.01, 0.3, 10):
+            with native.use("native"), native.use_level(level):
+                p, clean = (
+                    so.soft_topk(x, 1.0, method=density, temperature=temperature)
+                    for x in (spoilt, rows)
+                )
+            assert p[broken].isnan().all()
+            tolerance = 1e-12 if dtype is torch.float64 else 2e-6
+            torch.testing.assert_close(p[~broken], clean[~broken], rtol=0, atol=tolerance)
