@@ -23,6 +23,11 @@ WHEEL_STAMP := $(VENV)/.installed-wheel
 # Python files are used in place, so only these call for a new build.
 BUILD_INPUTS := pyproject.toml CMakeLists.txt constraints.txt $(shell find csrc -name '*.[ch]pp' 2>/dev/null)
 
+# The installed package knows its Python files by name: one more or one less calls for it, too.
+MODULES := build/modules.txt
+BUILD_INPUTS += $(shell mkdir -p build; find src -name '*.py' | LC_ALL=C sort > $(MODULES).new; \
+	cmp -s $(MODULES).new $(MODULES) && rm $(MODULES).new || mv $(MODULES).new $(MODULES); echo $(MODULES))
+
 # With a C++ compiler at hand, a kernel that does not compile is an error and not a reason to
 # fall back to plain torch. SOFTORDER_REQUIRE_NATIVE=0 allows it.
 COMPILER := $(shell command -v "$${CXX:-c++}" || command -v g++ || command -v clang++)

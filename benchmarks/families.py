@@ -14,7 +14,7 @@ from benchmarks.providers import Provider, torch_softmax_rows, torch_sort
 from benchmarks.providers.softorder_families import building, network, projected, rows
 from benchmarks.report import Report, Subject
 from softorder import networks
-from softorder.kernels import native
+from softorder.kernels import _native
 
 SECTIONS = ("networks", "building", "peers", "rows", "projections", "patterns", "memory")
 K = 5
@@ -41,7 +41,7 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers."""
-    if not native.enabled():
+    if not _native.enabled():
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
     jobs = list(_jobs(quick, only, seconds or (0.3 if quick else 2.0)))
     return work(Report(SUBJECT), jobs, not (quick or only or seconds), output)

@@ -15,7 +15,7 @@ from benchmarks.providers.at_level import at_level
 from benchmarks.providers.softorder_orderings import compiled
 from benchmarks.report import Report, Subject
 from benchmarks.timing import Record
-from softorder.kernels import native
+from softorder.kernels import _native
 
 SECTIONS = ("forward", "backward")
 DENSITIES = ("laplace", "logistic", "normal", "uniform")
@@ -30,7 +30,7 @@ def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
         Figure(_title(section, ours, theirs), _row(record), level, ratio, limit=None)
         for section in SECTIONS
         for ours, theirs in (("native", "softmax"), ("rank", "sort"), ("sort", "sort"))
-        for level in native.LEVELS
+        for level in _native.LEVELS
         for record, ratio in ratios(
             [r for r in records if r.section == section], f"{ours}-{level}", theirs
         )
@@ -49,7 +49,7 @@ SUBJECT = Subject(
 def names() -> list[str]:
     """What `only` understands: sections, shapes, densities and levels."""
     shapes = [shape.key for shape in TOPK_SHAPES]
-    return [*SECTIONS, *shapes, *DENSITIES, *native.usable_levels()]
+    return [*SECTIONS, *shapes, *DENSITIES, *_native.usable_levels()]
 
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
@@ -59,7 +59,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
-    levels = pick(only, native.usable_levels())
+    levels = pick(only, _native.usable_levels())
     densities = pick(only, DENSITIES[: 1 if quick else None])
     keys = pick(only, [shape.key for shape in TOPK_SHAPES[: 2 if quick else None]])
     for section, shape in product(pick(only, SECTIONS), TOPK_SHAPES):

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import torch
 
-from softorder.kernels import native
+from softorder.kernels import _native
 
 
 def facts() -> dict[str, str]:
     return {
         "processor": _processor(),
         "threads": str(torch.get_num_threads()),
-        "vectors": native.level(),
+        "vectors": _native.level(),
         "softorder": _version("softorder"),
         "torch": torch.__version__,
         "entmax": _version("entmax"),

@@ -14,7 +14,7 @@ from benchmarks.providers import Provider, neural_sort, soft_sort, torch_softmax
 from benchmarks.providers.softorder_orderings import argsort, compiled, plain
 from benchmarks.rank_cases import ARGSORT, FULL, MATRIX, PLAIN, QUADRATIC, QUICK, Plan
 from benchmarks.report import Report, Subject
-from softorder.kernels import native
+from softorder.kernels import _native
 
 SECTIONS = ("forward", "backward", "growth", "argsort", "permutation", "orderings", "linear")
 OPERATORS = ("rank", "sort")
@@ -38,7 +38,7 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers and a plot."""
-    if not native.enabled():
+    if not _native.enabled():
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
     plan = QUICK if quick else FULL
     plan = replace(plan, seconds=seconds or plan.seconds)

@@ -11,7 +11,7 @@ from benchmarks import memory, providers
 from benchmarks.cases import FULL, QUICK, ROUTER, SMALL_CALL, Case, Plan
 from benchmarks.jobs import Job, pick, timing_job, work
 from benchmarks.report import Report
-from softorder.kernels import native
+from softorder.kernels import _native
 
 SECTIONS = ("forward", "backward", "peers", "plain", "call", "memory")
 
@@ -25,7 +25,7 @@ def names() -> list[str]:
 
 def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | None) -> Report:
     """Measure, showing progress; print the tables; write them beside the raw numbers and a plot."""
-    if not native.enabled():
+    if not _native.enabled():
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
     plan = _restrict(QUICK if quick else FULL, only, seconds)
     return work(Report(), list(_jobs(plan, only)), not (quick or only or seconds), output)

@@ -18,7 +18,7 @@
 #include <limits>
 #include <numbers>
 
-#include "pack.hpp"
+#include "simd/pack.hpp"
 
 namespace softorder {
 

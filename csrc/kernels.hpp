@@ -1,20 +1,20 @@
 // All kernels of the library, and the interface by which they are called. This list is the only one on
-// this side of the interface; src/softorder/kernels/native.py has the other.
+// this side of the interface; src/softorder/kernels/_native.py has the other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "failure.hpp"
-#include "fsum.hpp"
-#include "isotonic.hpp"
-#include "network.hpp"
-#include "order.hpp"
-#include "permutahedron.hpp"
-#include "permutation.hpp"
-#include "row_softmax.hpp"
-#include "sort.hpp"
-#include "topk.hpp"
+#include "fsum/fsum.hpp"
+#include "isotonic/isotonic.hpp"
+#include "network/network.hpp"
+#include "order/order.hpp"
+#include "permutahedron/permutahedron.hpp"
+#include "permutation/permutation.hpp"
+#include "row_softmax/row_softmax.hpp"
+#include "sort/sort.hpp"
+#include "threshold/topk.hpp"
 
 // X(name, its struct of arguments)
 #define SOFTORDER_KERNELS(X)                \

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "kernels.hpp"
-#include "pack.hpp"
+#include "simd/pack.hpp"
 
 namespace softorder {
 namespace {

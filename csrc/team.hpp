@@ -8,7 +8,7 @@
 #endif
 
 #include "failure.hpp"
-#include "pack.hpp"
+#include "simd/pack.hpp"
 
 namespace softorder {
 

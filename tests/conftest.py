@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis.internal.conjecture import providers
 
-from softorder.kernels import native
+from softorder.kernels import _native
 
 hypothesis.settings.register_profile(
     "softorder",
@@ -57,5 +57,5 @@ _END = pytest.StashKey[float]()
 @pytest.fixture(scope="module", params=["native", "torch"])
 def kernel(request):
     """Runs a test once on the compiled kernels and once on plain torch."""
-    with native.use(request.param):
+    with _native.use(request.param):
         yield request.param

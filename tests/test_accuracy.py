@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests import bank
 from tests.oracles import bisection
 from tests.oracles.densities import BUILT_IN
@@ -63,8 +63,8 @@ def _assert_accurate(labels, scores, k, temperature, density):
     """Both kernels in one test: the oracle is what takes the time."""
     truth = bisection.soft_topk(scores, k, temperature, density).p
     x, k_rows, temperatures = (torch.from_numpy(v) for v in (scores, k, temperature))
-    for kernel in native.KINDS:
-        with native.use(kernel):
+    for kernel in _native.KINDS:
+        with _native.use(kernel):
             p = so.soft_topk(x, k_rows, method=density, temperature=temperatures).numpy()
         _assert_rows(p, truth, scores, k, [(kernel, *label) for label in labels])
 

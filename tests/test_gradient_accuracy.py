@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests import bank
 from tests.oracles import bisection
 from tests.oracles.densities import BUILT_IN, DENSITIES
@@ -26,8 +26,8 @@ def test_gradients_agree_with_implicit_differentiation(density, dtype, n):
     # Errors are counted in units of the largest gradient that the row's slopes could give.
     unit = np.maximum(abs(truth[0]).max(axis=1), 1 / temperature)
     units = unit[:, None], np.ones_like(k), unit
-    for kernel in native.KINDS:
-        with native.use(kernel):
+    for kernel in _native.KINDS:
+        with _native.use(kernel):
             found = _backward(scores, k, temperature, density, upstream)
         for name, one, other, scale in zip(
             ("scores", "k", "temperature"), found, truth, units, strict=True

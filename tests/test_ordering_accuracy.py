@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests import bank
 from tests.oracles import ordering
 from tests.oracles.densities import BUILT_IN
@@ -80,8 +80,8 @@ def test_quantiles_invert_the_sum(density, n):
     q = np.array([1e-3, 0.1, 0.25, 0.5, 0.77, 1 - 1e-3])
     families = [family for family in bank.FAMILIES if family != "shifted"]  # t would be rounded
     labels, scores, temperature = _problems(n, np.float64, families, (0.1, 1.0, 1e3))
-    for kernel in native.KINDS:
-        with native.use(kernel):
+    for kernel in _native.KINDS:
+        with _native.use(kernel):
             t = so.soft_quantile(
                 torch.from_numpy(scores),
                 torch.from_numpy(q),
@@ -130,15 +130,15 @@ def _rank_vjp(scores, temperature, density, upstream):
 
 def _both(operator, scores, temperature, density):
     x, t = torch.from_numpy(scores), torch.from_numpy(temperature)
-    for kernel in native.KINDS:
-        with native.use(kernel):
+    for kernel in _native.KINDS:
+        with _native.use(kernel):
             yield kernel, operator(x, method=density, temperature=t).numpy()
 
 
 def _both_gradients(operator, scores, temperature, density, upstream):
-    for kernel in native.KINDS:
+    for kernel in _native.KINDS:
         inputs = [torch.from_numpy(v).requires_grad_() for v in (scores, temperature)]
-        with native.use(kernel):
+        with _native.use(kernel):
             result = operator(inputs[0], method=density, temperature=inputs[1])
             found = torch.autograd.grad(result, inputs, torch.from_numpy(upstream))
         yield kernel, [v.numpy() for v in found]

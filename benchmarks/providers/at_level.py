@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.cases import Problem
 from benchmarks.providers._provider import Operator, Provider
-from softorder.kernels import native
+from softorder.kernels import _native
 
 _level_in_use = ExitStack()
 
@@ -21,7 +21,7 @@ def at_level(level: str, provider: Provider) -> Provider:
         def call(scores: torch.Tensor) -> torch.Tensor:
             # The level stays in use: the backward pass comes after the call.
             _level_in_use.close()
-            _level_in_use.enter_context(native.use_level(level))
+            _level_in_use.enter_context(_native.use_level(level))
             return operator(scores)
 
         return call

@@ -7,7 +7,8 @@ import torch
 import softorder as so
 from benchmarks.cases import OrderingCase
 from benchmarks.providers._provider import Operator, Provider
-from softorder.kernels import native, ordering
+from softorder.kernels import _native
+from softorder.kernels.sort import sort
 
 _OPERATORS = {"rank": so.soft_rank, "sort": so.soft_sort, "permutation": so.soft_permutation}
 
@@ -27,7 +28,7 @@ def plain(operator: str, density: str) -> Provider:
         operator = usual.bind(case)
 
         def call(scores: torch.Tensor) -> torch.Tensor:
-            with native.use("torch"):
+            with _native.use("torch"):
                 return operator(scores)
 
         return call
@@ -36,7 +37,7 @@ def plain(operator: str, density: str) -> Provider:
 
 
 def _argsort(_: OrderingCase) -> Operator:
-    return lambda scores: ordering.sort(scores).order
+    return lambda scores: sort(scores).order
 
 
 argsort = Provider("argsort", "softorder argsort", _argsort)

@@ -7,13 +7,13 @@ import torch
 import softorder as so
 from benchmarks.cases import Case
 from benchmarks.providers._provider import Operator, Provider
-from softorder.kernels import native
+from softorder.kernels import _native
 
 
 def provider(density: str) -> Provider:
     def bind(case: Case) -> Operator:
         def call(scores: torch.Tensor) -> torch.Tensor:
-            with native.use("torch"):
+            with _native.use("torch"):
                 return so.soft_topk(scores, case.k, method=density, temperature=case.temperature)
 
         return call

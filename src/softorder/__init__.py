@@ -15,7 +15,6 @@ from softorder import (
     densities,
     distributions,
     estimators,
-    kernels,
     losses,
     metrics,
     networks,
@@ -26,6 +25,7 @@ from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     calibrate_temperature,
+    laplace_sum,
     log_soft_topk,
     soft_median,
     soft_permutation,
@@ -48,7 +48,7 @@ __all__ = [
     "distributions",
     "estimators",
     "hard",
-    "kernels",
+    "laplace_sum",
     "log_soft_topk",
     "losses",
     "methods",

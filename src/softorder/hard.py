@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.kernels.sorted_rows import SortedRows, sort_rows
+from softorder.kernels.sort.rows import SortedRows, sort_rows
 
 
 def topk(

@@ -9,7 +9,7 @@ import torch
 
 import softorder as so
 from softorder.methods import NetworkMethod
-from softorder.methods.network_layers import COMPARATORS
+from softorder.kernels.network.layers import COMPARATORS
 from tests.fuzz import values
 
 _MOST = 70_000  # scores in a row, rows, or both together

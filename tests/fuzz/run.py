@@ -16,11 +16,11 @@ from collections import Counter
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.fuzz import problems, values
 
 _OPERATORS = {
-    "laplace_sum": lambda scores, method, **options: so.kernels.laplace_sum(scores, **options),
+    "laplace_sum": lambda scores, method, **options: so.laplace_sum(scores, **options),
     "permutation_cross_entropy": so.losses.permutation_cross_entropy,
     "top_k_cross_entropy": so.losses.top_k_cross_entropy,
 }
@@ -36,7 +36,7 @@ def solve(problem, kind):
     for name in problem.learned:
         options[name] = options[name].detach().requires_grad_()
     operator = _OPERATORS.get(problem.operator) or getattr(so, problem.operator)
-    with native.use(kind):
+    with _native.use(kind):
         result = operator(scores, method=problem.method, **options)
         inputs = [scores, *(options[name] for name in problem.learned)]
         upstream = torch.randn(result.shape, generator=torch.Generator().manual_seed(problem.seed))
@@ -87,7 +87,7 @@ def run(seeds, stop_after):
         problem = problems.make(seed)
         print(f"python -m tests.fuzz.run {problem}", flush=True)
         torch.manual_seed(seed)
-        native.threads = lambda count=problem.threads: count
+        _native.threads = lambda count=problem.threads: count
         try:
             wrong = check(problem)
         except Exception as error:
@@ -117,8 +117,8 @@ def main(arguments=None):
         print(line, file=sys.stderr)
     counts = ", ".join(f"{name} {count}" for name, count in sorted(operators.items()))
     print(
-        f"{called} problems ({counts}), {sum(native.calls.values())} calls of compiled kernels, "
-        f"{len(failures)} failures, level {native.level()}"
+        f"{called} problems ({counts}), {sum(_native.calls.values())} calls of compiled kernels, "
+        f"{len(failures)} failures, level {_native.level()}"
     )
     return 1 if failures else 0
 

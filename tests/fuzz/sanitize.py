@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from softorder.kernels import native
+from softorder.kernels import _native
 
 _ROOT = Path(__file__).parents[2]
 _BUILDS = _ROOT / "build" / "sanitize"
@@ -113,7 +113,7 @@ def _command(*words):
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sanitize", description=__doc__)
     parser.add_argument("names", nargs="+", choices=[*SANITIZERS])
-    parser.add_argument("--level", choices=native.LEVELS, default=native.machine_level())
+    parser.add_argument("--level", choices=_native.LEVELS, default=_native.machine_level())
     parser.add_argument("--seconds", type=float, default=300, help="of fuzzing, each")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
     given = parser.parse_args()

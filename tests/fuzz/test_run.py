@@ -3,13 +3,14 @@
 import pytest
 import torch
 
-from softorder.kernels import native, native_topk
+from softorder.kernels import _native
+from softorder.kernels.threshold import cpu
 from tests.fuzz import problems, run
 
 
 @pytest.fixture(autouse=True)
 def _one_thread_of_torch(monkeypatch):
-    monkeypatch.setattr(native, "threads", native.threads)  # the run sets it: put it back
+    monkeypatch.setattr(_native, "threads", _native.threads)  # the run sets it: put it back
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -42,22 +43,22 @@ def _topk():
 
 
 def test_a_wrong_result_is_noticed(monkeypatch):
-    right = native_topk.forward
+    right = cpu.forward
 
     def wrong(*arguments):
         p, b = right(*arguments)
         return p + 0.01, b
 
-    monkeypatch.setattr(native_topk, "forward", wrong)
+    monkeypatch.setattr(cpu, "forward", wrong)
     assert "the result differs from plain torch" in run.check(_topk())
 
 
 def test_a_changed_argument_is_noticed(monkeypatch):
-    problem, right = _topk(), native_topk.forward
+    problem, right = _topk(), cpu.forward
 
     def wrong(*arguments):
         problem.scores[0] = 7
         return right(*arguments)
 
-    monkeypatch.setattr(native_topk, "forward", wrong)
+    monkeypatch.setattr(cpu, "forward", wrong)
     assert run.check(problem) == "an argument was changed"

@@ -7,13 +7,13 @@ import runpy
 import sys
 from pathlib import Path
 
-from softorder.kernels import native
+from softorder.kernels import _native
 
 
 def use(folder):
     """Opens the library of this folder, in a process that has not opened any."""
-    native.library_path = lambda name: next(Path(folder).glob(f"libsoftorder_{name}.*"), None)
-    native.library()
+    _native.library_path = lambda name: next(Path(folder).glob(f"libsoftorder_{name}.*"), None)
+    _native.library()
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 import pytest
 
-from softorder.kernels import native
+from softorder.kernels import _native
 
 
-@pytest.fixture(params=native.LEVELS)
+@pytest.fixture(params=_native.LEVELS)
 def level(request):
     """Every SIMD level that this CPU can run."""
-    if request.param not in native.usable_levels():
+    if request.param not in _native.usable_levels():
         pytest.skip(f"{request.param} cannot run on this CPU, or was not built")
     return request.param

@@ -4,10 +4,10 @@ from tests.runtime.processes import run
 
 _SCRIPT = """
 import torch, softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from softorder.methods import NetworkMethod
 
-assert native.level() == "{level}"
+assert _native.level() == "{level}"
 torch.set_num_threads(2)
 generator = torch.Generator().manual_seed(0)
 
@@ -25,7 +25,7 @@ for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
     x = torch.randn(19, 1100, generator=generator).to(dtype).requires_grad_()
     results = []
     for kind in ("native", "torch"):
-        with native.use(kind):
+        with _native.use(kind):
             found = list(calls(x))
         upstream = [torch.linspace(-1, 1, p.numel()).view_as(p).to(dtype) for p in found]
         results.append(found + [torch.autograd.grad(*v)[0] for v in zip(found, [x] * 8, upstream)])

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softorder.kernels import fsum, native
+from softorder.kernels import _native, fsum
 from tests import bank
 from tests.oracles.densities import BUILT_IN, DENSITIES
 from tests.runtime.processes import run
@@ -182,8 +182,8 @@ def test_empty(kernel, density):
 def test_kernels_agree(density, rows, temperature):
     x = torch.tensor(rows, dtype=torch.float64).sort().values
     answers = []
-    for kind in native.KINDS:
-        with native.use(kind):
+    for kind in _native.KINDS:
+        with _native.use(kind):
             ranks = fsum.fsum(x, x, None, _tau(temperature), density)
             roots = fsum.invert(x, torch.arange(4) + 0.5, _tau(temperature), density)
             answers.append((ranks, (roots.centre + roots.rest) / max(temperature, 1.0)))
@@ -192,7 +192,7 @@ def test_kernels_agree(density, rows, temperature):
 
 _LONG = """
 import torch
-from softorder.kernels import fsum, native
+from softorder.kernels import fsum, _native
 torch.set_num_threads({threads})
 torch.manual_seed(0)
 x = torch.randn(100_000, dtype=torch.float64).sort().values
@@ -201,7 +201,7 @@ for tau in (1e-6, 1e-2, 10.0) if {threads} > 1 else (1e-2,):
     tau, levels = torch.tensor(tau, dtype=torch.float64), torch.arange(100_000) + 0.5
     answers = []
     for kind in ("native", "torch"):
-        with native.use(kind):
+        with _native.use(kind):
             roots = fsum.invert(x, levels, tau, "laplace")
             answers.append((
                 fsum.fsum(x, x, None, tau, "laplace"),
@@ -225,7 +225,7 @@ def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
 def test_ten_million(temperature):
     n = 10**7
     x = torch.arange(n, dtype=torch.float64) / n
-    with native.use("native"):
+    with _native.use("native"):
         ranks = fsum.fsum(x, x, None, _tau(temperature), "laplace")
     places = torch.tensor([0, 1, n // 3, n // 2, n - 1])
     u = (x[places, None] - x) / temperature
@@ -238,14 +238,14 @@ def test_ten_million(temperature):
 def test_the_intended_kernel_runs(density):
     x = torch.randn(5).sort().values
     for kind, times in (("native", 1), ("torch", 0)):
-        with native.use(kind):
+        with _native.use(kind):
             for name, call in (
                 ("fsum", lambda: fsum.fsum(x, x, None, _tau(1.0), density)),
                 ("fsum_invert", lambda: fsum.invert(x, torch.ones(1), _tau(1.0), density)),
             ):
-                before = native.calls[name]
+                before = _native.calls[name]
                 call()
-                assert native.calls[name] - before == times
+                assert _native.calls[name] - before == times
 
 
 @pytest.mark.parametrize(("derivative", "moment"), [(4, 0), (0, 1), (1, 2), (1, -1)])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.oracles.densities import BUILT_IN
 
 _SIZES = (1, 2, 3, 5, 9, 17, 40, 64, 65, 100, 300)
@@ -79,7 +79,7 @@ def test_kernels_agree_at_the_corners():
         for k in _sizes(scores, generator)[0]:
             answers = []
             for kind in ("native", "torch"):
-                with native.use(kind):
+                with _native.use(kind):
                     answers.append(so.soft_topk(scores, k, temperature=0.5))
             torch.testing.assert_close(*answers, rtol=0, atol=1e-12)
 
@@ -87,7 +87,7 @@ def test_kernels_agree_at_the_corners():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("density", BUILT_IN)
 def test_nan_stays_in_its_row_however_many_are_solved_at_once(level, density, dtype):
-    """Short rows are solved side by side, and sorted: NaN must leave nothing behind for the next."""
+    """Short rows are solved side by side, and sorted: NaN leaves nothing behind for the next."""
     generator = torch.Generator().manual_seed(1)
     for n in (2, 3, 9, 31, 64):
         rows = torch.randn(50, n, generator=generator).to(dtype)
@@ -95,7 +95,7 @@ def test_nan_stays_in_its_row_however_many_are_solved_at_once(level, density, dt
         spoilt = rows.clone()
         spoilt[broken, torch.arange(50)[broken] % n] = math.nan
         for temperature in (0.01, 0.3, 10):
-            with native.use("native"), native.use_level(level):
+            with _native.use("native"), _native.use_level(level):
                 p, clean = (
                     so.soft_topk(x, 1.0, method=density, temperature=temperature)
                     for x in (spoilt, rows)

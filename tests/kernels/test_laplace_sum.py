@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 
 _FLOATS = st.floats(-50, 50)
 
@@ -28,7 +28,7 @@ def _direct(sources, targets, weights, temperature):
 def test_any_places(kernel, sources, targets, temperature):
     x, t = (torch.tensor(v, dtype=torch.float64) for v in (sources, targets))
     w = torch.linspace(-1, 2, len(x), dtype=torch.float64)
-    found = so.kernels.laplace_sum(x, t, w, temperature)
+    found = so.laplace_sum(x, t, w, temperature)
     expected = _direct(x, t, w, temperature)
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 
@@ -38,7 +38,7 @@ def test_rows_broadcast(kernel, dtype):
     torch.manual_seed(0)
     x, t, w = torch.randn(3, 1, 8).to(dtype), torch.randn(4, 6).to(dtype), torch.rand(8).to(dtype)
     temperature = torch.rand(3, 4) + 0.5
-    found = so.kernels.laplace_sum(x, t, w, temperature)
+    found = so.laplace_sum(x, t, w, temperature)
     assert found.dtype == dtype
     expected = _direct(*(v.double() for v in (x, t, w, temperature)))
     torch.testing.assert_close(found.double(), expected, rtol=4 * torch.finfo(dtype).eps, atol=0)
@@ -52,28 +52,28 @@ def _arguments():
 
 def test_derivatives(kernel):
     assert torch.autograd.gradcheck(
-        so.kernels.laplace_sum, _arguments(), check_forward_ad=True, check_batched_grad=True
+        so.laplace_sum, _arguments(), check_forward_ad=True, check_batched_grad=True
     )
-    assert torch.autograd.gradgradcheck(so.kernels.laplace_sum, _arguments())
+    assert torch.autograd.gradgradcheck(so.laplace_sum, _arguments())
 
 
 def test_compile_and_vmap(kernel):
     x, t, w, tau = _arguments()
-    expected = torch.autograd.grad(so.kernels.laplace_sum(x, t, w, tau).square().sum(), (x, t, w))
+    expected = torch.autograd.grad(so.laplace_sum(x, t, w, tau).square().sum(), (x, t, w))
 
     def loss(x, t, w):
-        return so.kernels.laplace_sum(x, t, w, tau).square().sum()
+        return so.laplace_sum(x, t, w, tau).square().sum()
 
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(torch.autograd.grad(compiled(x, t, w), (x, t, w)), expected)
-    batched = torch.vmap(so.kernels.laplace_sum)(x, t, w, tau)
-    torch.testing.assert_close(batched, so.kernels.laplace_sum(x, t, w, tau))
+    batched = torch.vmap(so.laplace_sum)(x, t, w, tau)
+    torch.testing.assert_close(batched, so.laplace_sum(x, t, w, tau))
 
 
 def test_a_million_in_linear_memory():
     x = torch.linspace(0, 1, 10**6, dtype=torch.float64)
-    with native.use("native"):
-        found = so.kernels.laplace_sum(x, x[::1000], temperature=1e-9)
+    with _native.use("native"):
+        found = so.laplace_sum(x, x[::1000], temperature=1e-9)
     np.testing.assert_allclose(found.numpy(), 1, rtol=1e-12)
 
 
@@ -90,4 +90,4 @@ def test_a_million_in_linear_memory():
 )
 def test_wrong_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
-        so.kernels.laplace_sum(*arguments)
+        so.laplace_sum(*arguments)

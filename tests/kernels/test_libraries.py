@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.kernels.elf import section_size
 from tests.runtime.processes import run, run_fresh
 
-_LEVEL = "from softorder.kernels import native; print(native.level())"
+_LEVEL = "from softorder.kernels import _native; print(_native.level())"
 _WIDTHS = {"baseline": 16, "avx2": 32, "avx512": 64}
 _POINTER = struct.calcsize("P")
 
@@ -22,23 +22,23 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF files and 
 @pytest.fixture
 def fresh(monkeypatch):
     """Nothing opened, nothing decided, nothing asked for."""
-    monkeypatch.setattr(native, "_enabled", None)
+    monkeypatch.setattr(_native, "_enabled", None)
     for variable in ("SOFTORDER_KERNELS", "SOFTORDER_SIMD"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(native, "_library", None)
-    native._library_of.cache_clear()
+    monkeypatch.setattr(_native, "_library", None)
+    _native._library_of.cache_clear()
     yield monkeypatch
-    native._library_of.cache_clear()
+    _native._library_of.cache_clear()
 
 
 # ---- what is in the files ------------------------------------------------------------------------
 
 
 @linux
-@pytest.mark.parametrize("name", ["cpu", *native.LEVELS])
+@pytest.mark.parametrize("name", ["cpu", *_native.LEVELS])
 def test_nothing_of_ours_runs_at_load(name):
     """The compiler's own initialiser is one pointer; another would run before the CPU is asked."""
-    path = native.library_path(name)
+    path = _native.library_path(name)
     if path is None:
         pytest.skip(f"no library for {name}")
     assert section_size(path, ".init_array") <= _POINTER
@@ -61,42 +61,42 @@ def test_the_level_that_was_asked_for_is_the_only_one_in_the_process(level):
     maps = "print(open('/proc/self/maps').read())" if sys.platform == "linux" else ""
     found = run(f"{_LEVEL}\n{maps}", SOFTORDER_SIMD=level, SOFTORDER_KERNELS="native")
     assert found.split()[0] == level
-    assert not any(f"softorder_{other}." in found for other in native.LEVELS if other != level)
+    assert not any(f"softorder_{other}." in found for other in _native.LEVELS if other != level)
 
 
 def test_a_level_has_its_width(level):
-    with native.use_level(level):
-        assert native.level() == level
-        assert native.library().pack_bytes == _WIDTHS[level]
+    with _native.use_level(level):
+        assert _native.level() == level
+        assert _native.library().pack_bytes == _WIDTHS[level]
 
 
 def test_the_widest_level_is_opened_by_itself(fresh):
-    assert native.level() == native.usable_levels()[-1]
+    assert _native.level() == _native.usable_levels()[-1]
 
 
 def test_more_than_the_machine_has_is_refused(fresh):
-    fresh.setattr(native, "machine_level", lambda: "baseline")
+    fresh.setattr(_native, "machine_level", lambda: "baseline")
     fresh.setenv("SOFTORDER_SIMD", "avx512")
     with pytest.raises(ValueError, match=r"SOFTORDER_SIMD=avx512 .*CPU runs baseline at the most"):
-        native.enabled()
+        _native.enabled()
 
 
 def test_an_unknown_level_is_refused(fresh):
     fresh.setenv("SOFTORDER_SIMD", "sse9")
     with pytest.raises(ValueError, match=r"SOFTORDER_SIMD must be one of baseline, .*'sse9'"):
-        native.enabled()
+        _native.enabled()
 
 
 # ---- what happens when it cannot be used ---------------------------------------------------------
 
 
 def _without_a_library(fresh, folder):
-    fresh.setattr(native, "library_path", lambda name: None)
+    fresh.setattr(_native, "library_path", lambda name: None)
     return "has no compiled kernels.*compiler"
 
 
 def _of_another_machine(fresh, folder):
-    content = bytearray(native.library_path("baseline").read_bytes())
+    content = bytearray(_native.library_path("baseline").read_bytes())
     content[18:20] = (0xF3).to_bytes(2, "little")  # e_machine: RISC-V
     return _opens(fresh, folder, content, "cannot be opened")
 
@@ -106,30 +106,30 @@ def _that_is_no_library(fresh, folder):
 
 
 def _of_another_version(fresh, folder):
-    fresh.setattr(native, "INTERFACE", native.INTERFACE + 1)
+    fresh.setattr(_native, "INTERFACE", _native.INTERFACE + 1)
     return "another version.*interface.*Rebuild"
 
 
 def _with_another_struct(fresh, folder):
-    fresh.setitem(native.KERNELS, "sort", native.KERNELS["sort"] + "P")
+    fresh.setitem(_native.KERNELS, "sort", _native.KERNELS["sort"] + "P")
     return "another version.*bytes of arguments for sort.*Rebuild"
 
 
 def _with_a_missing_kernel(fresh, folder):
-    fresh.setitem(native.KERNELS, "soft_everything", "3P")
+    fresh.setitem(_native.KERNELS, "soft_everything", "3P")
     return "another version.*no kernel soft_everything.*Rebuild"
 
 
 def _with_an_unknown_kernel(fresh, folder):
-    fresh.delitem(native.KERNELS, "sort")
+    fresh.delitem(_native.KERNELS, "sort")
     return "another version.*a kernel 'sort'.*Rebuild"
 
 
 def _opens(fresh, folder, content, reason):
     path = folder / "libsoftorder_baseline.so"
     path.write_bytes(content)
-    cpu = native.library_path("cpu")
-    fresh.setattr(native, "library_path", {"cpu": cpu, "baseline": path}.get)
+    cpu = _native.library_path("cpu")
+    fresh.setattr(_native, "library_path", {"cpu": cpu, "baseline": path}.get)
     return reason
 
 
@@ -148,14 +148,14 @@ _FAULTS = [
 def test_a_fault_means_plain_torch_and_one_warning(fresh, fault, tmp_path):
     reason = fault(fresh, tmp_path)
     with pytest.warns(RuntimeWarning, match=f"plain torch.*{reason}"):
-        assert not native.enabled()
-    assert not native.enabled()  # a second warning would be an error
+        assert not _native.enabled()
+    assert not _native.enabled()  # a second warning would be an error
 
 
 @pytest.mark.parametrize("fault", _FAULTS)
 def test_a_fault_is_an_error_where_native_is_asked_for(fresh, fault, tmp_path):
     reason = fault(fresh, tmp_path)
-    with pytest.raises(native.UnusableError, match=f"asked for.*{reason}"), native.use("native"):
+    with pytest.raises(_native.UnusableError, match=f"asked for.*{reason}"), _native.use("native"):
         pass
 
 
@@ -178,8 +178,8 @@ def test_without_a_runtime_of_torch_the_system_s_serves():
     script = f"""
 from __future__ import annotations
 import ctypes
-{inspect.getsource(native._load)}
-print(_load({str(native.library_path("baseline"))!r}).softorder_library is not None)
+{inspect.getsource(_native._load)}
+print(_load({str(_native.library_path("baseline"))!r}).softorder_library is not None)
 """
     assert run_fresh(script).strip() == "True"
 
@@ -189,7 +189,7 @@ print(_load({str(native.library_path("baseline"))!r}).softorder_library is not N
 
 def test_an_unknown_choice_is_an_error():
     with pytest.raises(ValueError, match=r"kernel sort does not know"):
-        native.call("sort", 0, 0, 0, 0, 0, 99, 1)
+        _native.call("sort", 0, 0, 0, 0, 0, 99, 1)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,6 @@ def test_an_unknown_choice_is_an_error():
     ],
 )
 def test_every_outcome_has_words(monkeypatch, outcome, error, words):
-    monkeypatch.setitem(native.library().kernels, "sort", (lambda _: outcome, lambda *_: b""))
+    monkeypatch.setitem(_native.library().kernels, "sort", (lambda _: outcome, lambda *_: b""))
     with pytest.raises(error, match=words):
-        native.call("sort")
+        _native.call("sort")

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from softorder.methods import NetworkMethod
-from softorder.methods.network_layers import COMPARATORS
+from softorder.kernels.network.layers import COMPARATORS
 from softorder.networks import SELECTION_KINDS
 
 _TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-4}
@@ -18,13 +18,13 @@ def _both(call, x):
     """Result and gradient, compiled and plain."""
     results = []
     for kind, times in (("native", 2), ("torch", 0)):
-        before = native.calls["network"]
-        with native.use(kind):
+        before = _native.calls["network"]
+        with _native.use(kind):
             result = call(x)
             upstream = torch.linspace(-1, 2, result.numel(), dtype=x.dtype).cos().view_as(result)
             upstream = torch.where(result.isfinite(), upstream, 0.0)
             (gradient,) = torch.autograd.grad(result, x, upstream)
-        assert native.calls["network"] == before + times
+        assert _native.calls["network"] == before + times
         results.append((result.detach(), gradient))
     return results
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native, order
+from softorder.kernels import _native, order
 from tests import bank
 from tests.kernels.fused import vjp
 from tests.runtime.processes import run
@@ -123,9 +123,9 @@ def test_infinities_and_nan(dtype, descending):
         [3, 1, 2, 5, 4, 7, 6],
     ]
     answers = []
-    for kind in native.KINDS:
+    for kind in _native.KINDS:
         x = torch.tensor(rows, dtype=dtype, requires_grad=True)
-        with native.use(kind):
+        with _native.use(kind):
             for operator in (so.soft_rank, so.soft_sort):
                 y = operator(x, temperature=0.3, descending=descending)
                 upstream = torch.linspace(1, 2, 7, dtype=dtype).expand(y.shape)
@@ -138,7 +138,7 @@ def test_infinities_and_nan(dtype, descending):
 _LONG = """
 import torch
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 torch.set_num_threads({threads})
 for n, dtype in ((30, torch.float64), (50_000, torch.float64), (50_000, torch.float32)):
     torch.manual_seed(n)
@@ -146,8 +146,8 @@ for n, dtype in ((30, torch.float64), (50_000, torch.float64), (50_000, torch.fl
     for operator in (so.soft_rank, so.soft_sort):
         for temperature in (1e-5, 1e-2, 10.0) if {threads} > 1 else (1e-2,):
             answers = []
-            for kind in native.KINDS:
-                with native.use(kind):
+            for kind in _native.KINDS:
+                with _native.use(kind):
                     y = operator(x, temperature=temperature)
                     answers.append((y.detach(), torch.autograd.grad(y, x, v)[0]))
             (y, g), (z, h) = answers
@@ -181,10 +181,10 @@ def test_eager_calls_run_fused():
         so.soft_permutation: ("permutation_forward", "permutation_backward"),
     }
     for operator, names in calls.items():
-        before = [native.calls[name] for name in names]
-        with native.use("native"):
+        before = [_native.calls[name] for name in names]
+        with _native.use("native"):
             operator(x).square().sum().backward()
-        assert [native.calls[name] for name in names] == [b + 1 for b in before]
-        with native.use("torch"):
+        assert [_native.calls[name] for name in names] == [b + 1 for b in before]
+        with _native.use("torch"):
             operator(x).square().sum().backward()
-        assert [native.calls[name] for name in names] == [b + 1 for b in before]
+        assert [_native.calls[name] for name in names] == [b + 1 for b in before]

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softorder.kernels import native, ordering
+from softorder.kernels import _native
+from softorder.kernels.sort import sort
 from tests import bank
 from tests.runtime.processes import run
 
@@ -15,7 +16,7 @@ _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _assert_sorted(scores):
-    values, order = ordering.sort(scores)
+    values, order = sort(scores)
     expected, places = torch.sort(scores, dim=-1, stable=True)
     assert torch.equal(order, places)
     bits = _BITS[scores.element_size()]
@@ -64,21 +65,22 @@ def test_keys_that_share_their_leading_bits(kernel, dtype, n):
 
 def test_the_intended_kernel_runs():
     for kind, times in (("native", 1), ("torch", 0)):
-        before = native.calls["sort"]
-        with native.use(kind):
-            ordering.sort(torch.randn(5))
-        assert native.calls["sort"] - before == times
+        before = _native.calls["sort"]
+        with _native.use(kind):
+            sort(torch.randn(5))
+        assert _native.calls["sort"] - before == times
 
 
 _CASES = """
 import torch
-from softorder.kernels import native, ordering
+from softorder.kernels import _native
+from softorder.kernels.sort import sort
 torch.set_num_threads({threads})
 for n in (30, 1000, 10450, 100_000):
     for dtype in (torch.float32, torch.float64, torch.float16):
         row = torch.randn(n, generator=torch.manual_seed(n)).to(dtype)
-        assert torch.equal(ordering.sort(row).order, torch.sort(row, stable=True).indices)
-print(native.level())
+        assert torch.equal(sort(row).order, torch.sort(row, stable=True).indices)
+print(_native.level())
 """
 
 
@@ -90,7 +92,7 @@ def test_every_simd_level_and_number_of_threads(level, threads):
 
 def test_vmap_and_compile():
     scores = torch.randn(3, 4, 5)
-    expected = ordering.sort(scores).order
-    assert torch.equal(torch.vmap(ordering.sort, in_dims=1, out_dims=1)(scores).order, expected)
-    compiled = torch.compile(lambda s: ordering.sort(s).order, fullgraph=True, backend="eager")
+    expected = sort(scores).order
+    assert torch.equal(torch.vmap(sort, in_dims=1, out_dims=1)(scores).order, expected)
+    compiled = torch.compile(lambda s: sort(s).order, fullgraph=True, backend="eager")
     assert torch.equal(compiled(scores), expected)

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from softorder.kernels import native, permutahedron
+from softorder.kernels import _native, permutahedron
 from softorder.methods import PermutahedronMethod
 from tests import bank
 from tests.kernels.fused import vjp
@@ -30,7 +30,7 @@ def _plain(operator, regularization, scores, temperature, descending, upstream):
     """Value and gradient in float64, without compiled kernels."""
     scores = scores.double().requires_grad_()
     compute = getattr(PermutahedronMethod(regularization), f"soft_{operator}")
-    with native.use("torch"):
+    with _native.use("torch"):
         result = compute(scores, temperature, descending)
         (gradient,) = torch.autograd.grad(result, scores, upstream.double())
     return result.detach(), gradient
@@ -39,10 +39,10 @@ def _plain(operator, regularization, scores, temperature, descending, upstream):
 def _compare(operator, regularization, scores, temperature, descending):
     upstream = torch.linspace(-1, 2, scores.numel(), dtype=scores.dtype).sin().view_as(scores)
     kernel, entropic = getattr(permutahedron, operator), regularization == "kl"
-    before = native.calls.copy()
+    before = _native.calls.copy()
     found = kernel.forward(scores, temperature, descending, entropic)
     gradient, _ = vjp(kernel, upstream, scores, found, temperature, descending, entropic)
-    assert sum((native.calls - before).values()) == 2
+    assert sum((_native.calls - before).values()) == 2
     expected = _plain(operator, regularization, scores, temperature, descending, upstream)
     tolerance = _TOLERANCE[scores.dtype]
     for ours, theirs in zip((found[0], gradient), expected, strict=True):

@@ -9,8 +9,8 @@ import torch
 
 import softorder as so
 from softorder.densities import BUILT_IN
-from softorder.kernels import native, permutation
-from softorder.kernels.numbered import number_of
+from softorder.kernels import _native, permutation
+from softorder.kernels._density_numbers import number_of
 from tests import bank
 from tests.kernels.fused import vjp
 from tests.oracles.densities import DENSITIES
@@ -66,13 +66,13 @@ def test_infinities_and_nan(density, descending):
         [3, 1, 2, 5, 4, 7, 6],
     ]
     answers = []
-    for kind in native.KINDS:
+    for kind in _native.KINDS:
         x = torch.tensor(rows, dtype=torch.float64, requires_grad=True)
-        before = native.calls["permutation_backward"]
-        with native.use(kind):
+        before = _native.calls["permutation_backward"]
+        with _native.use(kind):
             p = so.soft_permutation(x, method=density, temperature=0.3, descending=descending)
             upstream = torch.linspace(1, 2, p.numel(), dtype=p.dtype).cos().view_as(p)
             (gradient,) = torch.autograd.grad(p, x, upstream)
-        assert native.calls["permutation_backward"] == before + (kind == "native")
+        assert _native.calls["permutation_backward"] == before + (kind == "native")
         answers.append((p.detach(), gradient[[0, 2, 3, 4]]))
     torch.testing.assert_close(*answers, equal_nan=True)

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native, row_softmax
+from softorder.kernels import _native, row_softmax
+from softorder.kernels.row_softmax.cpu import FAMILIES
 from tests import bank
 from tests.kernels.fused import vjp
 
@@ -26,17 +27,17 @@ def _formula(family, x, k, temperature):
 
 def _compiled(family, x, k, temperature, descending, upstream):
     temperature = torch.tensor(temperature, dtype=torch.float64)
-    before = native.calls["row_softmax"]
+    before = _native.calls["row_softmax"]
     settings = temperature, descending, family, k
     found = row_softmax.rows.forward(x, *settings)
     gradient, _ = vjp(row_softmax.rows, upstream, x, found, *settings)
-    assert native.calls["row_softmax"] == before + 2
+    assert _native.calls["row_softmax"] == before + 2
     return found, gradient
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 5), (60, 3), (2000, 5)])
-@pytest.mark.parametrize("family", row_softmax.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_rows_and_gradients_are_those_of_the_formula(family, n, k, dtype):
     x = torch.randn(n, generator=torch.Generator().manual_seed(n)).to(dtype)
     for temperature in (0.05, 1.0, 30.0, 1e4):
@@ -53,7 +54,7 @@ def test_rows_and_gradients_are_those_of_the_formula(family, n, k, dtype):
             torch.testing.assert_close(gradient.double(), expected, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("family", row_softmax.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shape", bank.FAMILIES)
 def test_long_rows_of_the_bank(shape, family):
     """Samples that tell little of their rows: ties, several modes, outliers."""
@@ -65,7 +66,7 @@ def test_long_rows_of_the_bank(shape, family):
         torch.testing.assert_close(found[0], p, rtol=0, atol=max(1e-11, scale))
 
 
-@pytest.mark.parametrize("family", row_softmax.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_only_the_first_scores_are_sorted(family):
     x = torch.randn(100_000, generator=torch.Generator().manual_seed(0))
     found, _ = _compiled(family, x, 5, 0.1, True, torch.zeros(5, len(x)))
@@ -74,7 +75,7 @@ def test_only_the_first_scores_are_sorted(family):
     assert torch.equal(x[found[1][:count].long()], x.topk(count).values)
 
 
-@pytest.mark.parametrize("family", row_softmax.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_what_takes_no_part_gets_nothing(family):
     x = torch.randn(2000, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     there = torch.rand(2000, generator=torch.Generator().manual_seed(2)) < 0.5
@@ -88,7 +89,7 @@ def test_what_takes_no_part_gets_nothing(family):
     assert (_compiled(family, few, 3, 1.0, True, torch.ones(3, 3).double())[0][0][2] == 0).all()
 
 
-@pytest.mark.parametrize("family", row_softmax.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_second_derivatives_through_the_plain_path(family):
     x = torch.randn(2, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native, threshold
+from softorder.kernels import _native, threshold
 from tests import bank
 from tests.oracles.densities import BUILT_IN
 
@@ -54,7 +54,7 @@ def test_native_agrees_with_torch(density, dtype, n):
     scores, k, temperature = (torch.from_numpy(v) for v in arguments)
     answers = []
     for kernel in ("native", "torch"):
-        with native.use(kernel):
+        with _native.use(kernel):
             answers.append(so.soft_topk(scores, k, method=density, temperature=temperature))
     error = (answers[0] - answers[1]).abs().amax(-1)
     assert error.max() <= (2e-12 if dtype is np.float64 else 2e-6), labels[error.argmax()]

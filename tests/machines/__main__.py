@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.machines.driver import ROOT, Report, build, compiler, replay
 from tests.machines.record import record
 
@@ -52,7 +52,7 @@ def main() -> int:
         return 1
     _FOLDER.mkdir(parents=True, exist_ok=True)
     calls = _FOLDER / "calls.bin"
-    print(f"{record(calls)} calls of {len(native.KERNELS)} kernels are recorded", flush=True)
+    print(f"{record(calls)} calls of {len(_native.KERNELS)} kernels are recorded", flush=True)
     runs = [*_runs()]
     print(f"{'machine':24} {'level':8} {'calls':>6} {'passed':>6} {'failed':>6} {'seconds':>7}")
     good = [_report(run, calls) for run in runs]
@@ -75,7 +75,7 @@ def _missing() -> list[str]:
         said.append(f"not found: {', '.join(absent)}. On Debian: apt-get install {packages}")
     if compiler() is None:
         said.append("not found: a C++20 compiler. On Debian: apt-get install g++")
-    if native.library_path("cpu") is None:
+    if _native.library_path("cpu") is None:
         said.append("softorder is installed without its compiled kernels: run make install")
     if "qemu-x86_64" not in absent and (version := _qemu_version()) < _OLDEST_QEMU:
         wanted, found = (".".join(map(str, v)) for v in (_OLDEST_QEMU, version))
@@ -92,21 +92,21 @@ def _qemu_version() -> tuple[int, ...]:
 
 def _absent() -> list[str]:
     """The levels that neither this CPU nor an emulated one has."""
-    here = native.LEVELS.index(native.machine_level())
-    return [level for level in native.LEVELS[here + 1 :] if level not in X86_64.values()]
+    here = _native.LEVELS.index(_native.machine_level())
+    return [level for level in _native.LEVELS[here + 1 :] if level not in X86_64.values()]
 
 
 # ---- which machines ------------------------------------------------------------------------------
 
 
 def _runs() -> Iterator[Run]:
-    cpu = native.library_path("cpu")
+    cpu = _native.library_path("cpu")
     host = compiler()
     assert cpu is not None
     assert host is not None
     program = build(host, _FOLDER / "replay")
-    for level in native.LEVELS[: native.LEVELS.index(native.machine_level()) + 1]:
-        if native.library_path(level) is not None:
+    for level in _native.LEVELS[: _native.LEVELS.index(_native.machine_level()) + 1]:
+        if _native.library_path(level) is not None:
             yield Run("this CPU", level, program, cpu.parent, ("--level", level))
     for name, level in X86_64.items():
         expect = ("--expect-level", level)

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softorder.kernels import native
+from softorder.kernels import _native
 
 VERSION = 1
 FORMATS = (
@@ -133,7 +133,7 @@ class Call:
 
     @property
     def layout(self) -> str:
-        return re.sub(r"(\d+)(\w)", lambda m: int(m[1]) * m[2], native.KERNELS[self.kernel])
+        return re.sub(r"(\d+)(\w)", lambda m: int(m[1]) * m[2], _native.KERNELS[self.kernel])
 
 
 class Recipe(NamedTuple):
@@ -152,7 +152,7 @@ def write(path: Path, calls: Iterable[Call]) -> None:
     """The file of these calls."""
     calls = list(calls)
     with open(path, "wb") as file:
-        file.write(b"softordr" + struct.pack("<III", VERSION, native.INTERFACE, len(calls)))
+        file.write(b"softordr" + struct.pack("<III", VERSION, _native.INTERFACE, len(calls)))
         for call in calls:
             _write_call(file, call)
 

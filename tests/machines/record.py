@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.machines.calls import Call, Recipe, write
 from tests.machines.cases import fsum, matrices, order, sort, topk
 
@@ -30,7 +30,7 @@ def made(few: bool = False) -> list[Call]:
     recipes = [
         recipe for cases in (topk, sort, fsum, order, matrices) for recipe in cases.recipes()
     ]
-    if missing := native.KERNELS.keys() - {recipe.kernel for recipe in recipes}:
+    if missing := _native.KERNELS.keys() - {recipe.kernel for recipe in recipes}:
         raise ValueError(f"no call of {', '.join(sorted(missing))}")
     if few:
         recipes = _some_of_each(recipes)

@@ -2,7 +2,7 @@
 //
 //   replay FOLDER CALLS [--level LEVEL] [--expect-level LEVEL] [--margins]
 //
-// FOLDER holds the compiled libraries. As in kernels/native.py, the widest one that the CPU can run
+// FOLDER holds the compiled libraries. As in kernels/_native.py, the widest one that the CPU can run
 // is opened; --level asks for another, and --expect-level fails unless the CPU is of that level.
 // --margins prints the largest error of every call, in units of what is allowed.
 #include <dlfcn.h>

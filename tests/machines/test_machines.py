@@ -7,7 +7,7 @@ import shutil
 import pytest
 import torch
 
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.machines.calls import Call, Expected, Unchecked, write
 from tests.machines.driver import build, compiler, replay
 from tests.machines.record import made
@@ -15,7 +15,7 @@ from tests.machines.record import made
 pytestmark = [
     pytest.mark.skipif(platform.system() != "Linux", reason="the replay wants Linux"),
     pytest.mark.skipif(compiler() is None, reason="no C++ compiler to build the replay with"),
-    pytest.mark.skipif(native.library_path("cpu") is None, reason="no compiled kernels"),
+    pytest.mark.skipif(_native.library_path("cpu") is None, reason="no compiled kernels"),
 ]
 emulated = pytest.mark.skipif(
     shutil.which("qemu-x86_64") is None or platform.machine() != "x86_64",
@@ -40,17 +40,17 @@ def run(program, calls, tmp_path):
     def run(*options, calls=calls, **settings):
         path = tmp_path / "calls.bin"
         write(path, calls)
-        folder = native.library_path("cpu").parent
+        folder = _native.library_path("cpu").parent
         return replay(program, folder, path, *options, **settings)
 
     return run
 
 
-@pytest.mark.parametrize("level", native.LEVELS)
+@pytest.mark.parametrize("level", _native.LEVELS)
 def test_every_level_of_this_cpu(run, calls, level):
-    if native.LEVELS.index(level) > native.LEVELS.index(native.machine_level()):
+    if _native.LEVELS.index(level) > _native.LEVELS.index(_native.machine_level()):
         pytest.skip(f"this CPU has no {level}")
-    if native.library_path(level) is None:
+    if _native.library_path(level) is None:
         pytest.skip(f"the kernels were not built for {level}")
     found = run("--level", level)
     assert (found.code, found.level, found.passed) == (0, level, len(calls)), found.text
@@ -72,7 +72,7 @@ def test_more_than_the_cpu_has_is_refused(run):
 
 
 def test_another_cpu_than_expected_is_an_error(run):
-    other = "baseline" if native.machine_level() != "baseline" else "avx512"
+    other = "baseline" if _native.machine_level() != "baseline" else "avx512"
     found = run("--expect-level", other)
     assert found.code == 2
     assert f"was expected to run {other}" in found.text
@@ -112,7 +112,7 @@ def test_a_kernel_that_writes_too_much_is_seen(run):
 def test_kernels_that_nobody_called_are_counted(run):
     found = run(calls=[_sort(Unchecked((4,), torch.float32))])
     assert (found.code, found.passed) == (1, 1)
-    assert f"only 1 of {len(native.KERNELS)} kernels" in found.text
+    assert f"only 1 of {len(_native.KERNELS)} kernels" in found.text
 
 
 def _sort(values):

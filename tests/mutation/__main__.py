@@ -1,7 +1,7 @@
 """Seeds one defect after the other and tells which test noticed it first.
 
     python -m tests.mutation                         every mutant, by the selection of `make test`
-    python -m tests.mutation --only csrc/topk.cpp    those whose file or name contains this
+    python -m tests.mutation --only topk.cpp         those whose file or name contains this
     python -m tests.mutation -m ""                   by all tests, the slow ones too
     python -m tests.mutation tests/laws              by these files alone
 

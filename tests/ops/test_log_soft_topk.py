@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests import bank
 from tests.oracles import bisection, exact
 from tests.oracles.densities import BUILT_IN
@@ -26,9 +26,9 @@ _RELATIVE = {torch.float64: 1e-12, torch.float32: 4e-6}
 def test_agrees_with_80_digits_where_gaps_are_a_million_temperatures(density, temperature, k):
     scores = [3.0, -1.25, 0.5, 1.5]
     truth = exact.soft_topk(scores, k, temperature, density).log_p
-    for dtype, kernel in itertools.product(_RELATIVE, native.KINDS):
+    for dtype, kernel in itertools.product(_RELATIVE, _native.KINDS):
         row = torch.tensor(scores, dtype=dtype)
-        with native.use(kernel):
+        with _native.use(kernel):
             log_p = so.log_soft_topk(row, k, method=density, temperature=temperature)
         _assert_logs_agree(log_p, truth, (kernel, dtype))
 
@@ -39,8 +39,8 @@ def test_agrees_with_80_digits_on_the_bank(density, family):
     labels, *problems = bank.problems([family], 3, temperatures=(1e-6, 1.0, 1e6))
     truth = [exact.soft_topk(*problem, density).log_p for problem in zip(*problems, strict=True)]
     scores, k, temperature = (torch.from_numpy(v) for v in problems)
-    for kernel in native.KINDS:
-        with native.use(kernel):
+    for kernel in _native.KINDS:
+        with _native.use(kernel):
             log_p = so.log_soft_topk(scores, k, method=density, temperature=temperature)
         for i, label in enumerate(labels):
             _assert_logs_agree(log_p[i], truth[i], (kernel, *label))
@@ -90,8 +90,8 @@ def test_gradient_agrees_with_differences_of_80_digits(density, temperature):
         return so.log_soft_topk(x, k, method=density, temperature=temperature)
 
     truth = exact.jacobian(scores, k, temperature, density, of="log_p")
-    for kernel in native.KINDS:
-        with native.use(kernel):
+    for kernel in _native.KINDS:
+        with _native.use(kernel):
             found = torch.func.jacrev(log_p, argnums=(0, 1, 2))(*inputs)
         for one, other in zip(found, truth, strict=True):
             np.testing.assert_allclose(one.numpy(), other, rtol=1e-9, atol=1e-9, err_msg=kernel)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.kernels.elf import section_size
 from tests.packaging.environments import ROOT, Environment
 
@@ -81,7 +81,7 @@ def test_the_wheel_holds_a_stripped_library_for_every_level(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     libraries = list(tmp_path.rglob("*.so*"))
-    expected = {f"libsoftorder_{name}.so" for name in ("cpu", *native.LEVELS)}
+    expected = {f"libsoftorder_{name}.so" for name in ("cpu", *_native.LEVELS)}
     assert {path.name for path in libraries} == expected
     assert {section_size(path, ".symtab") for path in libraries} == {0}
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 
 _TARGET = torch.arange(4)
 
@@ -32,10 +32,10 @@ def _scores():
 
 def _run(function, backward=True):
     """The result, its gradient, and how often each kernel ran, but for sorts of rows."""
-    scores, before = _scores().requires_grad_(), Counter(native.calls)
+    scores, before = _scores().requires_grad_(), Counter(_native.calls)
     result = function(scores)
     gradient = torch.autograd.grad((result * result).sum(), scores)[0] if backward else None
-    ran = Counter(native.calls) - before
+    ran = Counter(_native.calls) - before
     del ran["sort"]  # what is infinite is not looked for in a graph, but sorted apart
     return result.detach(), gradient, ran
 
@@ -44,7 +44,7 @@ def _run(function, backward=True):
 def test_compiled(name):
     torch.compiler.reset()
     compiled = torch.compile(_CALLS[name], fullgraph=True, backend="aot_eager")
-    with native.use("native"):
+    with _native.use("native"):
         eager, traced = _run(_CALLS[name]), _run(compiled)
     torch.testing.assert_close(traced[:2], eager[:2], rtol=0, atol=1e-14)
     assert sum(eager[2].values()) >= 2
@@ -57,7 +57,7 @@ def test_exported(name):
         def forward(self, scores):
             return _CALLS[name](scores)
 
-    with native.use("native"):
+    with _native.use("native"):
         program = torch.export.export(Model(), (_scores(),)).module()
         eager = _run(_CALLS[name], backward=False)
         exported = _run(lambda scores: program(scores.detach()), backward=False)
@@ -86,11 +86,11 @@ def test_a_temperature_that_learns_keeps_the_fused_kernels(operator, compiled):
     for kind, call in (("native", function), ("torch", operator)):
         scores = _scores().requires_grad_()
         temperature = torch.tensor([0.1, 1.0, 0.5, 3.0], dtype=torch.float64, requires_grad=True)
-        before = Counter(native.calls)
-        with native.use(kind):
+        before = Counter(_native.calls)
+        with _native.use(kind):
             result = call(scores, temperature=temperature)
             gradients = torch.autograd.grad((result * result).sum(), (scores, temperature))
-        ran = Counter(native.calls) - before
+        ran = Counter(_native.calls) - before
         assert sum(ran.values()) == (2 if kind == "native" else 0)
         answers.append((result.detach(), *gradients))
     torch.testing.assert_close(*answers, rtol=1e-11, atol=1e-11)

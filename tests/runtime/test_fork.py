@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.runtime import calls
 
 pytestmark = [
@@ -52,7 +52,7 @@ def test_dataloader_workers(kernel):
 def test_child_of_fork():
     """Only ours: torch's own long operations wait forever for threads that the child lacks."""
     scores, upstream = _row(1, n=1_000_000).requires_grad_(), _row(2, n=1_000_000)
-    with native.use("native"):
+    with _native.use("native"):
         _use_all_threads()
         expected = _forward_and_backward(scores, upstream)
         child = os.fork()
@@ -67,7 +67,7 @@ def test_fork_while_other_threads_compute():
     """The child takes one thread, as DataLoader's do: torch's own exp would wait for more."""
     scores, done = calls.scores(0), threading.Event()
     others = [threading.Thread(target=_compute_until, args=(done,)) for _ in range(4)]
-    with native.use("native"):
+    with _native.use("native"):
         expected = {name: calls.call(name, scores) for name in calls.NAMES}
         for other in others:
             other.start()

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import softorder as so
 from softorder import _check
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.runtime.public_operators import OPERATORS, RANDOM, SHAPE
 from tests.runtime.tensor_kinds import KINDS, OTHER, PLAIN, REFUSED, WRAPPERS, dense, one_process
 
@@ -196,12 +196,12 @@ def test_freed_and_empty_memory_does_not_pass(scores):
 @pytest.mark.parametrize("name", ["TwoTensor", "meta", "zero", "functional"])
 def test_no_address_without_memory(name, scores):
     with pytest.raises(TypeError, match="memory of their own"):
-        native.pointer(KINDS[name].make(scores))
+        _native.pointer(KINDS[name].make(scores))
 
 
 def test_addresses_come_from_one_place():
-    """Whoever writes the next kernel asks native.pointer, which knows what a kernel can read."""
-    sources = Path(native.__file__).parents[1].rglob("*.py")
+    """Whoever writes the next kernel asks _native.pointer, which knows what a kernel can read."""
+    sources = Path(_native.__file__).parents[1].rglob("*.py")
     asking = {source.name for source in sources if ".data_ptr(" in source.read_text()}
     assert asking == {"native.py", "_mode.py"}
 

@@ -7,7 +7,7 @@ from softorder.densities.logistic import Logistic
 from softorder.densities.normal import Normal
 from softorder.densities.uniform import Uniform
 
-#: By name. The compiled kernels number them in this order (csrc/topk.hpp).
+#: By name. The compiled kernels number them in this order (csrc/threshold/topk.hpp).
 BUILT_IN: dict[str, Density] = {
     density.name: density for density in (Laplace(), Logistic(), Normal(), Cauchy(), Uniform())
 }

@@ -1,23 +1,187 @@
-"""Defines torch.library operators whose tensors have their rows in front of one last axis."""
+"""Defines operators: schema, shapes, vmap, vector-Jacobian product, and who serves which device.
+
+Every operator has a reference in plain torch, which serves every device, and may have a compiled
+kernel for CPU tensors. torch's dispatcher chooses between them, and so does the one bypass of it,
+for plain CPU tensors in eager mode. Tensors have their rows in front of one last axis.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from softorder import _check
+from softorder.kernels import _native
+
 library = torch.library.Library("softorder", "FRAGMENT")
 
 
-def define(schema: str, *, anywhere: Callable | None, cpu: Callable, fake: Callable) -> None:
-    """An operator: plain torch for every device, a kernel for CPUs, and its output's shape."""
-    name = library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    if anywhere is not None:
-        library.impl(name, anywhere, "CompositeExplicitAutograd")
-    library.impl(name, cpu, "CPU")
-    torch.library.register_fake(f"softorder::{name}", fake, lib=library)
+class Operator:
+    """`softorder::<name>`, as a function.
+
+    reference(*arguments)
+        the result in plain torch, on any device.
+    cpu(*arguments)
+        the same by a compiled kernel; `compiled(*arguments)` tells whether it knows these.
+    fake(*arguments)
+        empty tensors of the shapes and types of the result.
+    """
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        reference: Callable,
+        fake: Callable,
+        cpu: Callable | None = None,
+        compiled: Callable[..., bool] | None = None,
+    ) -> None:
+        self.name = library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+        self.reference, self._cpu, self._compiled = reference, cpu, compiled
+        self._tensors = schema.partition("->")[0].count("Tensor ")
+        library.impl(self.name, reference, "CompositeExplicitAutograd")
+        library.impl(self.name, self.on_cpu, "CPU")
+        torch.library.register_fake(f"softorder::{self.name}", fake, lib=library)
+        self.dispatched = getattr(torch.ops.softorder, self.name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result. Without the dispatcher where that would only cost its ten microseconds."""
+        if _check.eager() and _check.plain(*arguments[: self._tensors]):
+            return self.on_cpu(*arguments)
+        return self.dispatched(*arguments)
+
+    def on_cpu(self, *arguments: Any) -> Any:
+        """What the dispatcher calls for CPU tensors."""
+        if self._cpu is None or not _native.enabled():
+            return self.reference(*arguments)
+        if self._compiled is not None and not self._compiled(*arguments):
+            return self.reference(*arguments)
+        return self._cpu(*arguments)
+
+
+class Pair(NamedTuple):
+    """A fused kernel as one backend computes it: there and back."""
+
+    forward: Callable[..., tuple[Tensor, ...]]
+    vjp: Callable[..., tuple[Tensor, Tensor]]
+
+
+class Fused:
+    """A kernel that takes rows of scores to a result in one go, and the one back.
+
+    Both are operators, `softorder::<name>` and `softorder::<name>_vjp`, and the second is the
+    registered derivative of the first: torch.compile calls the same kernels as eager mode.
+
+    forward(scores, temperature, descending, *options)
+        a tuple of new tensors, the result first.
+    keep(scores, found, *options)
+        those of the scores and of what was found that `vjp` needs; the first of them has the
+        shape of the scores.
+    vjp(upstream, kept, temperature, descending, by_temperature, *options)
+        the gradients of the scores and, if wanted, of the temperature of every row (float64).
+    fake(scores, temperature, descending, *options)
+        empty tensors of the shapes and types that `forward` returns.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        options: str,
+        outputs: int,
+        reference: Pair,
+        cpu: Pair,
+        keep: Callable[..., Sequence[Tensor]],
+        fake: Callable[..., tuple[Tensor, ...]],
+        learns_temperature: bool = False,
+    ) -> None:
+        self.keep, self.learns_temperature = keep, learns_temperature
+        settings = f"Tensor temperature, bool descending{{}}{options and ', ' + options}"
+        self.forward = Operator(
+            f"{name}(Tensor scores, {settings.format('')}) -> ({', '.join(['Tensor'] * outputs)})",
+            reference=_bare(reference.forward),
+            cpu=_bare(cpu.forward),
+            fake=_bare(fake),
+        )
+        self.vjp = Operator(
+            f"{name}_vjp(Tensor upstream, Tensor[] kept,"
+            f" {settings.format(', bool by_temperature')}) -> (Tensor, Tensor)",
+            reference=reference.vjp,
+            cpu=cpu.vjp,
+            fake=_fake_vjp,
+        )
+        torch.library.register_autograd(
+            f"softorder::{name}", self._backward, setup_context=self._remember, lib=library
+        )
+
+    def serves(self, scores: Tensor, temperature: Tensor) -> bool:
+        """Whether there is more to this kernel than its reference, here and now.
+
+        torch.func and forward mode are not content with a vector-Jacobian product.
+        """
+        if temperature.requires_grad and torch.is_grad_enabled() and not self.learns_temperature:
+            return False
+        if _check.eager():
+            return _native.serves(scores, temperature, most=_native.INT32)
+        return _check.traceable() and _native.serves_traced(scores)
+
+    def _remember(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        scores, temperature, descending, *options = inputs
+        tensors = {i: v for i, v in enumerate(options) if isinstance(v, Tensor)}
+        kept = self.keep(scores, as_tuple(output), *options)
+        ctx.save_for_backward(temperature, *tensors.values(), *kept)
+        ctx.statics = descending, [None if i in tensors else v for i, v in enumerate(options)]
+        ctx.places = list(tensors)
+
+    def _backward(self, ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        temperature, *kept = ctx.saved_tensors
+        descending, options = ctx.statics
+        options = list(options)
+        for place in ctx.places:
+            options[place] = kept.pop(0)
+        learns = ctx.needs_input_grad[1]
+        by_scores, by_temperature = self.vjp.dispatched(
+            upstream, kept, temperature, descending, learns, *options
+        )
+        by_temperature = by_temperature if learns else None
+        return by_scores, by_temperature, None, *(None for _ in options)
+
+
+def as_tuple(found: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """What an operator returned; the dispatcher has a single tensor by itself."""
+    return (found,) if isinstance(found, Tensor) else found
+
+
+def no_gradient(like: Tensor) -> Tensor:
+    """What stands for the gradient of a temperature that wants none."""
+    return like.new_empty(0, dtype=torch.float64)
+
+
+def _bare(function: Callable[..., tuple[Tensor, ...]]) -> Callable[..., Any]:
+    def run(*arguments: Any) -> Tensor | tuple[Tensor, ...]:
+        found = function(*arguments)
+        return found[0] if len(found) == 1 else found
+
+    return run
+
+
+def _fake_vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    *options: Any,
+) -> tuple[Tensor, Tensor]:
+    like = kept[0]
+    rows = like.shape[:-1] if by_temperature else (0,)
+    return like.new_empty(like.shape), like.new_empty(rows, dtype=torch.float64)
+
+
+# ---- vmap ---------------------------------------------------------------------------------------
 
 
 def define_vmap(name: str, matrices: tuple[int, ...], numbers: tuple[int, ...]) -> None:
@@ -49,109 +213,3 @@ def in_front(value: Tensor, batch: int | None, axes: int) -> Tensor:
     value = value.unsqueeze(0) if batch is None else value.movedim(batch, 0)
     missing = axes + 1 - value.dim()
     return value.reshape(value.shape[0], *(1,) * missing, *value.shape[1:])
-
-
-class Fused:
-    """A compiled kernel that takes rows of scores to a result in one go, and the one back.
-
-    Both are operators of torch.library, `softorder::<name>` and `softorder::<name>_vjp`, and the
-    second is registered as the derivative of the first, so that torch.compile calls the same
-    kernels as eager mode. Eager mode calls `forward` and `vjp` directly: the dispatcher would
-    take ten microseconds to do that.
-
-    forward(scores, temperature, descending, *options)
-        a tuple of new tensors, the result first.
-    keep(scores, found, *options)
-        those of the scores and of what was found that `vjp` needs; the first of them has the
-        shape of the scores.
-    vjp(upstream, kept, temperature, descending, by_temperature, *options)
-        the gradients of the scores and, if wanted, of the temperature of every row (float64).
-    fake(scores, temperature, descending, *options)
-        empty tensors of the shapes and types that `forward` returns.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        options: str,
-        outputs: int,
-        forward: Callable[..., tuple[Tensor, ...]],
-        keep: Callable[..., Sequence[Tensor]],
-        vjp: Callable[..., tuple[Tensor, Tensor]],
-        fake: Callable[..., tuple[Tensor, ...]],
-        learns_temperature: bool = False,
-    ) -> None:
-        self.forward, self.keep, self.vjp = forward, keep, vjp
-        self.learns_temperature = learns_temperature
-        settings = f"Tensor temperature, bool descending{{}}{options and ', ' + options}"
-        define(
-            f"{name}(Tensor scores, {settings.format('')}) -> ({', '.join(['Tensor'] * outputs)})",
-            anywhere=None,
-            cpu=lambda *arguments: _bare(forward(*arguments)),
-            fake=lambda *arguments: _bare(fake(*arguments)),
-        )
-        define(
-            f"{name}_vjp(Tensor upstream, Tensor[] kept,"
-            f" {settings.format(', bool by_temperature')}) -> (Tensor, Tensor)",
-            anywhere=None,
-            cpu=vjp,
-            fake=_fake_vjp,
-        )
-        self.operator = getattr(torch.ops.softorder, name)
-        self._vjp_operator = getattr(torch.ops.softorder, f"{name}_vjp")
-        torch.library.register_autograd(
-            f"softorder::{name}", self._backward, setup_context=self._remember, lib=library
-        )
-
-    def traced(
-        self, scores: Tensor, temperature: Tensor, descending: bool, *options: Any
-    ) -> Tensor:
-        """The result by the operator, which tracers see."""
-        found = self.operator(scores, temperature, descending, *options)
-        return found if isinstance(found, Tensor) else found[0]
-
-    def _remember(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        scores, temperature, descending, *options = inputs
-        found = (output,) if isinstance(output, Tensor) else output
-        tensors = {i: v for i, v in enumerate(options) if isinstance(v, Tensor)}
-        kept = self.keep(scores, found, *options)
-        ctx.save_for_backward(temperature, *tensors.values(), *kept)
-        ctx.statics = descending, [None if i in tensors else v for i, v in enumerate(options)]
-        ctx.places = list(tensors)
-
-    def _backward(self, ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-        temperature, *kept = ctx.saved_tensors
-        descending, options = ctx.statics
-        options = list(options)
-        for place in ctx.places:
-            options[place] = kept.pop(0)
-        learns = ctx.needs_input_grad[1]
-        by_scores, by_temperature = self._vjp_operator(
-            upstream, kept, temperature, descending, learns, *options
-        )
-        by_temperature = by_temperature if learns else None
-        return by_scores, by_temperature, None, *(None for _ in options)
-
-
-def no_gradient(like: Tensor) -> Tensor:
-    """What stands for the gradient of a temperature that wants none."""
-    return like.new_empty(0, dtype=torch.float64)
-
-
-def _bare(found: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-    """As the dispatcher wants it: a single output by itself."""
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def _fake_vjp(
-    upstream: Tensor,
-    kept: Sequence[Tensor],
-    temperature: Tensor,
-    descending: bool,
-    by_temperature: bool,
-    *options: Any,
-) -> tuple[Tensor, Tensor]:
-    like = kept[0]
-    rows = like.shape[:-1] if by_temperature else (0,)
-    return like.new_empty(like.shape), like.new_empty(rows, dtype=torch.float64)

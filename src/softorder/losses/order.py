@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, hard
-from softorder.kernels.sorted_rows import sort_rows
+from softorder.kernels.sort.rows import sort_rows
 from softorder.losses._lists import RankingLoss
 from softorder.ops._method import computation
 

@@ -39,6 +39,7 @@ class Method:
     forward_mode: bool = True
     vmap: bool = True
     compile: bool = True
+    looks_at_k: bool = False  #: soft_topk takes `most`, the next integer, of a k that is a number
     untraced: tuple[str, ...] = ()  #: operators that look at k: neither vmap nor compile
     breaks: Mapping[str, tuple[str, ...]] = MappingProxyType({})  #: laws, by operator
 

@@ -11,14 +11,16 @@ from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation
-from softorder.kernels.fsum_calculus import fsum
-from softorder.kernels.fsum_roots import roots
-from softorder.kernels.numbered import NUMBERED, number_of
-from softorder.kernels.sorted_rows import SortedRows, ascending, sort_rows
-from softorder.kernels.threshold_torch import inverse
+from softorder.kernels._density_numbers import NUMBERED, number_of
+from softorder.kernels.formulas import inverse
+from softorder.kernels.order.reference import all_ranks, all_values
+from softorder.kernels.permutation.reference import between, levels_of
+from softorder.kernels.permutation.shares import edge, log_share
+from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
 from softorder.methods import fused
 from softorder.methods._base import Method, register
-from softorder.methods.shares import edge, log_share, share
+from softorder.methods.roots import roots
+from softorder.methods.sums import fsum
 
 _FAST = {
     "soft_rank": "O(n log n)",
@@ -57,25 +59,24 @@ class FSumMethod(Method):
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._rank, descending=descending)
-        if self.density is BUILT_IN["laplace"] and fused.usable(order.rank, scores, temperature):
-            return fused.run(order.rank, scores, temperature, descending, plain)
-        return plain(scores, temperature)
+        if self.density is not BUILT_IN["laplace"]:
+            return plain(scores, temperature)
+        return fused.run(order.rank, scores, temperature, descending, plain)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._sort, descending=descending)
-        if self.density is BUILT_IN["laplace"] and fused.usable(order.sort, scores, temperature):
-            return fused.run(order.sort, scores, temperature, descending, plain)
-        return plain(scores, temperature)
+        if self.density is not BUILT_IN["laplace"]:
+            return plain(scores, temperature)
+        return fused.run(order.sort, scores, temperature, descending, plain)
 
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         plain = partial(self._permutation, descending=descending, k=k)
-        kernel = permutation.permutation
-        if self.density in NUMBERED and fused.usable(kernel, scores, temperature):
-            options = number_of(self.density), k
-            return fused.run(kernel, scores, temperature, descending, plain, *options)
-        return plain(scores, temperature)
+        if self.density not in NUMBERED:
+            return plain(scores, temperature)
+        options = number_of(self.density), k
+        return fused.run(permutation.permutation, scores, temperature, descending, plain, *options)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
         """In float64, where the slope of FSum underflows only across very wide gaps."""
@@ -122,32 +123,19 @@ class FSumMethod(Method):
         rows = sort_rows(scores)
         x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts)
-        return rows.spoil(rows.to_origin(_all_ranks(rows, below + 0.5, descending)))
+        return all_ranks(rows, below + 0.5, descending)
 
     def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
         centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
-        t = ascending(centre + rest)
-        if descending:
-            t = rows.mirror(t)
-            if rows.present is not None:
-                t = torch.where(rows.places() < rows.present, t, -math.inf)
-        return rows.spoil(t)
+        return all_values(rows, ascending(centre + rest), descending)
 
     def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
-        """In float64: a row is a sum of small differences of shares, all off in the same sense."""
-        dtype, scores = scores.dtype, scores.double()
-        rows = sort_rows(scores)
-        levels = torch.arange(k + 1, device=scores.device)
-        if descending:
-            levels = levels + (rows.available - k)
-        centre, rest = (t.unsqueeze(-1) for t in self._roots(scores, rows, levels, temperature))
-        scale = inverse(temperature, scores.dtype).unsqueeze(-1)
-        edges = edge(centre, rest, scores.unsqueeze(-2), scale)
-        p = share(self.density, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
-        p = p.flip(-2) if descending else p
-        p = p if rows.finite is None else rows.with_certain(scores, p, descending)
-        return p.to(dtype)
+        x = scores.double()
+        rows = sort_rows(x)
+        centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
+        p = between(x, rows, centre, rest, temperature, descending, self.density)
+        return p.to(scores.dtype)
 
     def _roots(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
@@ -172,17 +160,6 @@ class FSumMethod(Method):
         middle = 0.5 * low + 0.5 * high
         beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0)
         return _nought(middle) + beside * _nought(column)
-
-
-def _all_ranks(rows: SortedRows, ranks: Tensor, descending: bool) -> Tensor:
-    """Ranks of the finite scores, completed: equals share, and the absent ones go last."""
-    if rows.finite is None or rows.present is None:
-        return rows.n + 1 - ranks if descending else ranks
-    place, finite, present = rows.places(), rows.finite, rows.present
-    ranks = torch.where(place < finite, ranks, ((finite + present + 1) / 2).to(ranks.dtype))
-    ranks = present + 1 - ranks if descending else ranks
-    last = ((present + 1 + rows.n) / 2).to(ranks.dtype)
-    return torch.where(place < present, ranks, last)
 
 
 def _nought(value: Tensor) -> Tensor:

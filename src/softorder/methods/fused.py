@@ -13,19 +13,9 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import native
-from softorder.kernels._operators import Fused
+from softorder.kernels._operators import Fused, as_tuple
 
 Plain = Callable[[Tensor, Tensor], Tensor]
-
-
-def usable(kernel: Fused, scores: Tensor, temperature: Tensor) -> bool:
-    """Whether the fused kernel may run now: torch.func and forward mode need the plain path."""
-    if temperature.requires_grad and torch.is_grad_enabled() and not kernel.learns_temperature:
-        return False
-    if _check.eager():
-        return native.serves(scores, temperature, most=native.INT32)
-    return _check.traceable() and native.serves_traced(scores)
 
 
 def run(
@@ -36,15 +26,15 @@ def run(
     plain: Plain,
     *options: Any,
 ) -> Tensor:
-    """The kernel's result; `plain(scores, temperature)` computes the same."""
+    """The kernel's result; where it cannot run, `plain(scores, temperature)`, which is the same."""
+    if not kernel.serves(scores, temperature):
+        return plain(scores, temperature)
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:
         temperature = temperature.expand(scores.shape[:-1])
-    if not _check.eager():
-        return kernel.traced(scores, temperature, descending, *options)
-    if learns:
+    if learns and _check.eager():
         return _apply(scores, temperature, descending, kernel, plain, options)
-    return kernel.forward(scores, temperature, descending, *options)[0]
+    return as_tuple(kernel.forward(scores, temperature, descending, *options))[0]
 
 
 class _Fused(torch.autograd.Function):
@@ -58,7 +48,7 @@ class _Fused(torch.autograd.Function):
         plain: Plain,
         options: tuple[Any, ...],
     ) -> Tensor:
-        found = kernel.forward(scores, temperature, descending, *options)
+        found = as_tuple(kernel.forward.on_cpu(scores, temperature, descending, *options))
         ctx.statics = descending, kernel, plain, options
         ctx.save_for_backward(scores, temperature, *kernel.keep(scores, found, *options))
         return found[0]
@@ -73,7 +63,7 @@ class _Fused(torch.autograd.Function):
             gradients = _plain_backward(plain, scores, temperature, wanted, upstream)
         else:
             arguments = upstream, kept, temperature, descending, wanted[1], *options
-            gradients = kernel.vjp(*arguments)
+            gradients = kernel.vjp.on_cpu(*arguments)
         found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]
         return *found, None, None, None, None
 

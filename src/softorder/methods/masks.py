@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softorder.kernels.threshold_torch import inverse
+from softorder.kernels.formulas import inverse
 from softorder.methods._base import Method, register
-from softorder.methods.finite import row_weights
+from softorder.methods.matrix import row_weights
 
 
 class MaskMethod(Method):
@@ -20,16 +20,25 @@ class MaskMethod(Method):
     operators = ("soft_topk",)
     smoothness = "smooth"
 
-    def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        """The mask of what is live among finite x; what it says of the others does not count."""
+    def _mask(
+        self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
+    ) -> Tensor:
+        """The mask of what is live among finite x; what it says of the others does not count.
+
+        No k is above `most`, if that is known.
+        """
         raise NotImplementedError
 
-    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+    looks_at_k = True
+
+    def soft_topk(
+        self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
+    ) -> Tensor:
         k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
         live, certain = scores.isfinite(), scores == math.inf
         crowd = certain.sum(-1)
         left = torch.where(k > crowd, k - crowd, 0.0)
-        p = self._mask(torch.where(live, scores, 0.0), live, left, temperature)
+        p = self._mask(torch.where(live, scores, 0.0), live, left, temperature, most)
         share = (k / crowd.clamp(min=1)).clamp(max=1).unsqueeze(-1).to(p.dtype)
         p = torch.where(live, p, torch.where(certain, share, 0.0))
         return torch.where(scores.isnan().any(-1, keepdim=True), math.nan, p)
@@ -68,11 +77,13 @@ class SequentialSoftmax(MaskMethod):
         }
     )
 
-    def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+    def _mask(
+        self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
+    ) -> Tensor:
         scale = inverse(temperature, x.dtype)
         top = torch.where(live, x.detach(), -math.inf).amax(-1, keepdim=True)
         alpha, total = x - torch.where(top.isfinite(), top, 0.0), torch.zeros_like(x)
-        for weight in row_weights(k, x).unbind(-1):
+        for weight in row_weights(k, x, most).unbind(-1):
             p, log_rest = _winners(alpha, live, scale)
             total = total + weight.unsqueeze(-1) * p
             live = live & log_rest.isfinite()
@@ -114,7 +125,9 @@ class RenormalizedSigmoid(MaskMethod):
     paper = "Pervez et al. (2023)"
     breaks = MappingProxyType({"soft_topk": ("cold_limit_is_hard", "ignores_a_shift")})
 
-    def _mask(self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+    def _mask(
+        self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
+    ) -> Tensor:
         z = x * inverse(temperature, x.dtype)
         size = k.unsqueeze(-1).to(x.dtype)
         rest = live.sum(-1, keepdim=True) - size

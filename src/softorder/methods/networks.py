@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from types import MappingProxyType
 
 import torch
@@ -11,11 +10,11 @@ from torch import Tensor
 
 from softorder import _check, networks
 from softorder.kernels import network
-from softorder.methods import fused, network_layers
+from softorder.kernels.network import reference
+from softorder.kernels.network.layers import COMPARATORS
+from softorder.methods import fused
 from softorder.methods._base import register
-from softorder.methods.finite import FiniteMethod, row_weights
-from softorder.methods.network_layers import COMPARATORS
-from softorder.methods.network_program import program
+from softorder.methods.matrix import MatrixMethod, row_weights
 from softorder.networks.choice import selecting
 
 #: What a network breaks that is not that of fewer wires when its last ones are idle.
@@ -27,7 +26,7 @@ _PADDING = (
 )
 
 
-class NetworkMethod(FiniteMethod):
+class NetworkMethod(MatrixMethod):
     """A comparator of values a and b on wires i < j leaves a' on i and b' on j,
 
         c = F((b - a)/τ)      a' = c a + (1 - c) b      b' = c b + (1 - c) a,
@@ -114,7 +113,11 @@ class NetworkMethod(FiniteMethod):
             laws = {operator: (*broken, *_PADDING) for operator, broken in self.breaks.items()}
             self.breaks = MappingProxyType(laws)
 
-    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+    looks_at_k = False
+
+    def soft_topk(
+        self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
+    ) -> Tensor:
         """The sum of the rows of the network that selects ⌈k⌉; rows of scores do not meet.
 
         What is certain has no wire, and does not count in the k that choose the network. In
@@ -148,70 +151,30 @@ class NetworkMethod(FiniteMethod):
     def _first_rows(self, x: Tensor, k: Tensor, temperature: Tensor, size: int) -> Tensor:
         """A soft top-k by a network that selects `size`, also where that is all."""
         method = self if self.kind else NetworkMethod(selecting(size), self.comparator)
-        p = method._weighted_rows(x, row_weights(k, x, size), temperature)
+        p = method.weighted_rows(x, row_weights(k, x, size), temperature)
         there = x != -math.inf
         all_of_them = (k >= there.sum(-1)).unsqueeze(-1) & ~p.isnan()
         return torch.where(all_of_them, there.to(p.dtype), p)  # columns sum to 1, but for roundings
 
-    def _values(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
-    ) -> Tensor:
-        wires = _Wires(x, live)
-        return self._run(wires, temperature, descending, x.shape[-1], matrix=False)
+    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        return self._run(scores, temperature, descending, scores.shape[-1], matrix=False)
 
-    def _rows(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
+    def soft_permutation(
+        self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         if k == 0:
-            return x.unsqueeze(-2)[..., :0, :]
-        wires = _Wires(x, live)
-        return wires.to_origin(self._run(wires, temperature, descending, k, matrix=True))
+            return scores.unsqueeze(-2)[..., :0, :]
+        return self._run(scores, temperature, descending, k, matrix=True)
 
     def _run(
-        self, wires: _Wires, temperature: Tensor, descending: bool, k: int, matrix: bool
+        self, scores: Tensor, temperature: Tensor, descending: bool, k: int, matrix: bool
     ) -> Tensor:
-        """The first k values, or rows of the permutation, of scores in the order of their wires."""
-        x, count = wires.scores, wires.count
-        path = self._plain_rows if matrix else self._plain_values
-        plain = partial(path, count=count, descending=descending, k=k)
-        if not fused.usable(network.run, x, temperature):
-            return plain(x, temperature)
-        options = count, self.kind, self.comparator, k, matrix
-        return fused.run(network.run, x, temperature, descending, plain, *options)
+        options = self.kind, self.comparator, k, matrix
 
-    def _plain_values(
-        self, x: Tensor, temperature: Tensor, count: Tensor | None, descending: bool, k: int
-    ) -> Tensor:
-        plan = program(x.shape[-1], k, self.kind, x.device)
-        start, values = network_layers.wires_first(x, descending)
-        values, _ = network_layers.forward(plan, values, self.comparator, count, temperature)
-        t = values.index_select(0, plan.outputs).movedim(0, -1)
-        return start + (-t if descending else t)
+        def plain(scores: Tensor, temperature: Tensor) -> Tensor:
+            return reference.output(scores, temperature, descending, *options)
 
-    def _plain_rows(
-        self, x: Tensor, temperature: Tensor, count: Tensor | None, descending: bool, k: int
-    ) -> Tensor:
-        plan = program(x.shape[-1], k, self.kind, x.device)
-        _, values = network_layers.wires_first(x, descending)
-        values, kept = network_layers.forward(plan, values, self.comparator, count, temperature)
-        return network_layers.back_to_front(plan, values, kept).movedim(0, -1)
-
-
-class _Wires:
-    """Scores in the order of their wires: those that are not live are on the last ones."""
-
-    def __init__(self, x: Tensor, live: Tensor | None) -> None:
-        self.scores, self.count, self.order = x, None, None
-        if live is not None:
-            self.count = live.sum(-1)
-            self.order = torch.argsort((~live).to(torch.int8), dim=-1, stable=True)
-            self.scores = x.gather(-1, self.order)
-
-    def to_origin(self, p: Tensor) -> Tensor:
-        """The columns of (..., k, wires) at the places of the scores."""
-        if self.order is None:
-            return p
-        return torch.empty_like(p).scatter(-1, self.order.unsqueeze(-2).expand_as(p), p)
+        return fused.run(network.run, scores, temperature, descending, plain, *options)
 
 
 register(NetworkMethod(), aliases=("diffsort", "difftopk", "sorting_network", "diffsortnets"))

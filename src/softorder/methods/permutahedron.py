@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from types import MappingProxyType
 
-import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import isotonic, ordering, permutahedron
+from softorder.kernels import permutahedron
 from softorder.kernels._operators import Fused
+from softorder.kernels.permutahedron import reference
 from softorder.methods import fused
-from softorder.methods._base import register
-from softorder.methods.finite import FiniteMethod
+from softorder.methods._base import Method, register
 
 REGULARIZATIONS = ("l2", "kl")
 
 
-class PermutahedronMethod(FiniteMethod):
+class PermutahedronMethod(Method):
     """Projections onto a permutahedron, the hull of all orders of a vector, ρ = (n, ..., 1):
 
         rank = the point nearest to x/τ in the hull of the orders of ρ
@@ -70,89 +67,19 @@ class PermutahedronMethod(FiniteMethod):
         self.smoothness = "piecewise linear" if regularization == "l2" else "once, by pieces smooth"
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        plain = partial(super().soft_rank, descending=descending)
-        return self._run(permutahedron.rank, scores, temperature, descending, plain)
+        return self._run(permutahedron.rank, scores, temperature, descending)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        plain = partial(super().soft_sort, descending=descending)
-        return self._run(permutahedron.sort, scores, temperature, descending, plain)
+        return self._run(permutahedron.sort, scores, temperature, descending)
 
-    def _run(
-        self,
-        kernel: Fused,
-        scores: Tensor,
-        temperature: Tensor,
-        descending: bool,
-        plain: fused.Plain,
-    ) -> Tensor:
-        if fused.usable(kernel, scores, temperature):
-            entropic = self.regularization == "kl"
-            return fused.run(kernel, scores, temperature, descending, plain, entropic)
-        return plain(scores, temperature)
+    def _run(self, kernel: Fused, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        entropic = self.regularization == "kl"
 
-    def _ranks(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
-    ) -> Tensor:
-        dtype, (z, order, there) = x.dtype, _from_the_top(x.double(), live, negated=descending)
-        places = _places_down(there)
-        if self.regularization == "kl":
-            places = places.log()
-        # Measured from the middle one, so that an outlier does not cost the others their digits.
-        middle = (there.sum(-1, keepdim=True) // 2).clamp(max=x.shape[-1] - 1)
-        z = (z - z.detach().gather(-1, middle)) / temperature.unsqueeze(-1)
-        ranks = self._project(z, places, there)
-        if self.regularization == "kl":
-            ranks = ranks.exp()
-        return torch.empty_like(ranks).scatter(-1, order, ranks).to(dtype)
+        def plain(scores: Tensor, temperature: Tensor) -> Tensor:
+            name = kernel.forward.name
+            return reference.result(scores, temperature, descending, entropic, name=name)
 
-    def _values(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool
-    ) -> Tensor:
-        z, _, there = _from_the_top(x.double(), live, negated=not descending)
-        target = _places_down(there) / temperature.unsqueeze(-1)
-        t = self._project(target.expand_as(z), z, there)
-        return (t if descending else -t).to(x.dtype)
-
-    def _project(self, s: Tensor, w: Tensor, there: Tensor) -> Tensor:
-        """The projection of s, both descending, where there is something; 0 elsewhere."""
-        s, w = torch.where(there, s, 0.0), torch.where(there, w, 0.0)
-        first = isotonic.blocks(torch.where(there, s, -math.inf), w, self.regularization)
-        average = _mean if self.regularization == "l2" else _log_sum
-        # Relative to the first of a block, s is exact however large it is, and nothing overflows.
-        start = w.detach().gather(-1, first)
-        ds, dw = s - s.detach().gather(-1, first), w - start
-        return (ds - average(ds, first)) + (start + average(dw, first))
-
-
-def _from_the_top(x: Tensor, live: Tensor | None, negated: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores, or their negatives, from the largest down, the order, and which places are live."""
-    if live is not None:
-        x = torch.where(live, x, math.inf if negated else -math.inf)
-    order = ordering.sort(x).order
-    order = order if negated else order.flip(-1)
-    there = torch.ones_like(x, dtype=torch.bool) if live is None else live.gather(-1, order)
-    z = torch.where(there, x.gather(-1, order), 0.0)
-    return -z if negated else z, order, there
-
-
-def _places_down(there: Tensor) -> Tensor:
-    """m, ..., 2, 1 for the m elements of a row, and 1 behind them."""
-    place = torch.arange(there.shape[-1], device=there.device)
-    return (there.sum(-1, keepdim=True) - place).clamp(min=1).double()
-
-
-def _sum(v: Tensor, first: Tensor) -> Tensor:
-    """Over each block, at all of its places."""
-    return torch.zeros_like(v).scatter_add(-1, first, v).gather(-1, first)
-
-
-def _mean(v: Tensor, first: Tensor) -> Tensor:
-    return _sum(v, first) / _sum(torch.ones_like(v), first)
-
-
-def _log_sum(v: Tensor, first: Tensor) -> Tensor:
-    """log Σ e^v, where v is 0 at the first place of a block and nowhere more."""
-    return _sum(v.exp(), first).log()
+        return fused.run(kernel, scores, temperature, descending, plain, entropic)
 
 
 register(PermutahedronMethod("l2"), aliases=("torchsort", "fast_soft_sort", "blondel"))

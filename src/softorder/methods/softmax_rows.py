@@ -5,17 +5,16 @@ Rows sum to 1, columns need not: an element may be wanted for several places, or
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from softorder.kernels import ordering, row_softmax
-from softorder.kernels.threshold_torch import inverse
+from softorder.kernels import row_softmax
+from softorder.kernels.row_softmax import reference
 from softorder.methods import fused
 from softorder.methods._base import register
-from softorder.methods.finite import MatrixMethod
+from softorder.methods.matrix import MatrixMethod
 
 
 class RowSoftmaxMethod(MatrixMethod):
@@ -34,41 +33,17 @@ class RowSoftmaxMethod(MatrixMethod):
         }
     )
 
-    def _rows(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
+    def soft_permutation(
+        self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
         if k == 0:
-            return x.unsqueeze(-2)[..., :0, :]
-        if not fused.usable(row_softmax.rows, x, temperature):
-            return self._plain_rows(x, live, temperature, descending, k)
+            return scores.unsqueeze(-2)[..., :0, :]
 
-        def plain(x: Tensor, temperature: Tensor) -> Tensor:
-            x = x if live is None else torch.where(live, x, 0.0)
-            return self._plain_rows(x, live, temperature, descending, k)
+        def plain(scores: Tensor, temperature: Tensor) -> Tensor:
+            return reference.matrix(scores, temperature, descending, self.family, k)
 
-        if live is not None:
-            x = torch.where(live, x, -math.inf if descending else math.inf)
         options = self.family, k
-        return fused.run(row_softmax.rows, x, temperature, descending, plain, *options)
-
-    def _plain_rows(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
-    ) -> Tensor:
-        n = x.shape[-1]
-        order = ordering.sort(x if live is None else torch.where(live, x, torch.inf)).order
-        place = torch.arange(k, device=x.device).expand(*x.shape[:-1], k)
-        count = torch.full_like(x[..., :1], n) if live is None else live.sum(-1, keepdim=True)
-        if descending:
-            place = count.long() - 1 - place
-        logits = self._logits(x, live, order, place.clamp(0, n - 1), count.to(x.dtype))
-        scale = inverse(temperature, logits.dtype).unsqueeze(-1)
-        return _softmax(logits, live, scale, x.dtype)
-
-    def _logits(
-        self, x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
-    ) -> Tensor:
-        """L (..., k, n) for k ascending places. `order` sorts x; `count` of them are live."""
-        raise NotImplementedError
+        return fused.run(row_softmax.rows, scores, temperature, descending, plain, *options)
 
 
 _BROKEN_BY_BOTH = {
@@ -106,21 +81,11 @@ class SoftSort(RowSoftmaxMethod):
     paper = "SoftSort (Prillo & Eisenschlos 2020)"
     breaks = MappingProxyType(_BROKEN_BY_BOTH)
 
-    def _logits(
-        self, x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
-    ) -> Tensor:
-        anchors = x.gather(-1, order.gather(-1, place))
-        gap = anchors.unsqueeze(-1) - x.unsqueeze(-2)
-        return -torch.maximum(gap, -gap)  # |gap|, which inductor 2.13 differentiates wrongly here
-
 
 class NeuralSort(RowSoftmaxMethod):
     """Row j, counted from the largest, weighs a score against its distances to all the others:
 
         P_ji = softmax_i(((n + 1 - 2j) x_i - Σ_l |x_i - x_l|)/τ)
-
-    The sums of distances come from a sort: with p scores below x_i, whose sum is C_p, and T the sum
-    of all, Σ_l |x_i - x_l| = (2p - n) x_i + T - 2 C_p.
 
     What it breaks: what SoftSort breaks, for the same reason. Moreover the logits grow with n, so
     that two copies of every score do not get the halves of one, and ranks may leave [1, n].
@@ -137,27 +102,6 @@ class NeuralSort(RowSoftmaxMethod):
             "soft_rank": (*_BROKEN_BY_BOTH["soft_rank"], "ranks_are_places"),
         }
     )
-
-    def _logits(
-        self, x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
-    ) -> Tensor:
-        # Large parts of the logits cancel: in float64. A common shift of the scores shifts whole
-        # rows of them: start from the smallest.
-        x = x.double() - x.detach().gather(-1, order[..., :1])
-        distances = _distances(
-            x if live is None else torch.where(live, x, 0.0), order, count.double()
-        )
-        slope = (2 * place + 1 - count).unsqueeze(-1)
-        return slope * x.unsqueeze(-2) - distances.unsqueeze(-2)
-
-
-def _distances(x: Tensor, order: Tensor, count: Tensor) -> Tensor:
-    """Σ_l |x_i - x_l| over the first `count` of the sorted scores, x being 0 behind them."""
-    ordered = x.gather(-1, order)
-    below = torch.arange(x.shape[-1], device=x.device)
-    upto = ordered.cumsum(-1)
-    sums = (2 * below - count) * ordered + upto[..., -1:] - 2 * (upto - ordered)
-    return torch.empty_like(sums).scatter(-1, order, sums)
 
 
 class StochasticNeuralSort(NeuralSort):
@@ -181,22 +125,12 @@ class StochasticNeuralSort(NeuralSort):
         self.noise = noise
         self.generator = generator
 
-    def _rows(
-        self, x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, k: int
+    def soft_permutation(
+        self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        exponential = torch.empty_like(x).exponential_(generator=self.generator)
-        gumbel = -exponential.log()
-        return super()._rows(x + self.noise * gumbel, live, temperature, descending, k)
-
-
-def _softmax(logits: Tensor, live: Tensor | None, scale: Tensor, dtype: torch.dtype) -> Tensor:
-    """The softmax of scale × logits over what is live, however large the scale."""
-    if live is None:
-        z = (logits - logits.detach().amax(-1, keepdim=True)) * scale
-        return torch.softmax(z.to(dtype), -1)
-    live = live.unsqueeze(-2) | ~live.any(-1, keepdim=True).unsqueeze(-1)  # never nothing at all
-    top = torch.where(live, logits.detach(), -torch.inf).amax(-1, keepdim=True)
-    return torch.softmax(torch.where(live, (logits - top) * scale, -torch.inf).to(dtype), -1)
+        exponential = torch.empty_like(scores).exponential_(generator=self.generator)
+        scores = scores - self.noise * exponential.log()
+        return super().soft_permutation(scores, temperature, descending, k)
 
 
 register(SoftSort(), aliases=("soft_sort", "soft-sort"))

@@ -16,9 +16,9 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
+from softorder.kernels._density_numbers import density_of, number_of
 from softorder.kernels._operators import library
-from softorder.kernels.numbered import density_of, number_of
-from softorder.kernels.threshold_torch import distance, exact_distance, inverse, vjp
+from softorder.kernels.formulas import distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
 
 

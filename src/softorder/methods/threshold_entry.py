@@ -23,10 +23,10 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import Density
 from softorder.kernels import threshold
-from softorder.kernels._operators import define, library
-from softorder.kernels.fsum_torch import by_autograd
-from softorder.kernels.numbered import density_of
-from softorder.kernels.threshold_torch import distance, exact_distance
+from softorder.kernels._autograd import by_autograd
+from softorder.kernels._density_numbers import density_of
+from softorder.kernels._operators import Operator, library
+from softorder.kernels.formulas import distance, exact_distance
 from softorder.methods.threshold import ThresholdMethod
 
 _FAINT = -60.0  # of log p_y: from here on 1/p_y is not for float32
@@ -159,19 +159,17 @@ def _fake_vjp(upstream: Tensor, scores: Tensor, *others: Any) -> tuple[Tensor, T
     return scores.new_empty(scores.shape), upstream.new_empty(scores.shape[:1])
 
 
-define(
+_log_entries = Operator(
     "log_entries(Tensor scores, Tensor index, Tensor temperature, int[] ks, int density)"
     " -> (Tensor log_p, Tensor b, Tensor u)",
-    anywhere=_forward,
-    cpu=_forward,
+    reference=_forward,
     fake=_fake_forward,
 )
-define(
+_log_entries_vjp = Operator(
     "log_entries_vjp(Tensor upstream, Tensor scores, Tensor index, Tensor temperature,"
     " Tensor log_p, Tensor b, Tensor u, int[] ks, int density, bool by_temperature)"
     " -> (Tensor grad_scores, Tensor grad_temperature)",
-    anywhere=_vjp,
-    cpu=_vjp,
+    reference=_vjp,
     fake=_fake_vjp,
 )
 torch.library.register_autograd(

@@ -14,8 +14,8 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
 from softorder.kernels import transport
-from softorder.kernels.sorted_rows import ascending
-from softorder.kernels.transport_solver import Solution
+from softorder.kernels.sort.rows import ascending
+from softorder.kernels.transport.reference import Solution
 from softorder.methods import transport_rows
 from softorder.methods._base import Method, register
 from softorder.methods.threshold import ThresholdMethod

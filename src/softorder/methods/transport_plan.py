@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels.transport_solver import Solution
-from softorder.kernels.transport_steps import (
+from softorder.kernels.transport.reference import Solution
+from softorder.kernels.transport.steps import (
     curvature,
     logits,
     scale_of,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import ordering
-from softorder.kernels.sorted_rows import SortedRows, sort_rows
-from softorder.kernels.transport_steps import reached, scale_of
+from softorder.kernels.sort import sort
+from softorder.kernels.sort.rows import SortedRows, sort_rows
+from softorder.kernels.transport.steps import reached, scale_of
 
 
 def with_infinities(scores: Tensor) -> SortedRows | None:
@@ -40,7 +40,7 @@ def near(
     """Which scores do not round to 0 in the first k places; None if there is no telling."""
     if not _check.eager() or gains.shape[-2] > 1 or k > levels.shape[-1]:
         return None
-    values, order = ordering.sort(gains.squeeze(-2))
+    values, order = sort(gains.squeeze(-2))
     scale = scale_of(temperature.detach()).squeeze(-1)
     count = reached(values, levels, scale, -math.log(torch.finfo(dtype).smallest_normal) + 20)
     return order[..., :count].unsqueeze(-2)

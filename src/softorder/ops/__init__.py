@@ -1,6 +1,7 @@
 """The operators."""
 
 from softorder.ops.calibration import calibrate_temperature
+from softorder.ops.laplace_sum import laplace_sum
 from softorder.ops.permutation import soft_permutation
 from softorder.ops.quantile import soft_median, soft_quantile
 from softorder.ops.rank import soft_rank
@@ -9,6 +10,7 @@ from softorder.ops.topk import log_soft_topk, soft_topk
 
 __all__ = [
     "calibrate_temperature",
+    "laplace_sum",
     "log_soft_topk",
     "soft_median",
     "soft_permutation",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
-from softorder.ops._method import computation
+from softorder.ops._method import method_of
 
 
 def soft_topk(
@@ -96,9 +98,13 @@ def _apply(
     _check.k(k, scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
-    compute = computation(operator, method)
+    served = method_of(operator, method)
     rows = _axis.rows(scores, dim, largest, mask)
     if rows.shape[-1] == 0:
         return scores.clone()
-    result = compute(rows, *_axis.per_rows(k, temperature))
+    numbers = _axis.per_rows(k, temperature)
+    hints = (
+        {"most": max(math.ceil(k), 1)} if served.looks_at_k and not isinstance(k, Tensor) else {}
+    )
+    result = getattr(served, operator)(rows, *numbers, **hints)
     return _axis.back(result, scores, dim)

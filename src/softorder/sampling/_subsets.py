@@ -34,7 +34,7 @@ from torch.distributions.utils import lazy_property  # keeps gradients, also und
 from softorder import _check
 from softorder.densities import BUILT_IN
 from softorder.kernels import threshold
-from softorder.kernels.threshold_torch import distance
+from softorder.kernels.formulas import distance
 
 _BLOCK = 8  # units whose law is multiplied out before it is evaluated on the circle
 #: What is below e^-digits is left out: 1e-16, or 1e-11 for logits in float32.

@@ -3,7 +3,7 @@
 import torch
 
 import softorder as so
-from softorder.kernels import native
+from softorder.kernels import _native
 from tests.losses.top_k.problem import EVEN, FIVE, MIX, problem
 
 _loss = so.losses.top_k_cross_entropy
@@ -43,10 +43,10 @@ def test_the_graph_keeps_the_scores_and_a_softmax():
 
 def test_one_threshold_for_each_k_with_weight():
     scores, target = problem(4, 30, torch.float32)
-    with native.use("native"):
-        before = native.calls["topk_forward"], native.calls["topk_backward"]
+    with _native.use("native"):
+        before = _native.calls["topk_forward"], _native.calls["topk_backward"]
         _loss(scores.requires_grad_(), target, [0.5, 0, 0.25, 0, 0.25]).backward()
-        after = native.calls["topk_forward"], native.calls["topk_backward"]
+        after = _native.calls["topk_forward"], _native.calls["topk_backward"]
     assert [b - a for a, b in zip(before, after, strict=True)] == [2, 2]
 
 

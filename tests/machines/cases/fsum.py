@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN
-from softorder.kernels import fsum, native
+from softorder.kernels import _native, fsum
 from tests.machines.calls import Call, Expected, Recipe, SameAs, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
@@ -117,7 +117,7 @@ class _Sum:
             "source_count": self.counts,
             "target_count": None if self.counts is None else self.counts // 2,
         }
-        with native.use("torch"):
+        with _native.use("torch"):
             return fsum.fsum(
                 sources, targets, weights, self.tau, self.density, **self.orders, **options
             )
@@ -159,7 +159,7 @@ def _invert(
 ) -> Call:
     """Levels (n,) serve every row, levels (rows, n) one each."""
     (rows, m), n = x.shape, levels.shape[-1]
-    with native.use("torch"):
+    with _native.use("torch"):
         centre, rest = fsum.invert(x.double(), levels, tau, density, count=count)
     roots = torch.where(centre.isfinite(), centre + rest, centre)
     unit = largest(roots, tau.expand(rows))

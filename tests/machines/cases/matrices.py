@@ -14,7 +14,11 @@ from torch import Tensor
 
 import softorder as so
 from softorder.densities import BUILT_IN
-from softorder.kernels import fsum, native, network, row_softmax
+from softorder.kernels import _native, fsum, row_softmax
+from softorder.kernels.network import reference as network_reference
+from softorder.kernels.network.cpu import COMPARATORS, _wires
+from softorder.kernels.row_softmax import reference as rows_reference
+from softorder.kernels.row_softmax.cpu import FAMILIES
 from softorder.methods import NetworkMethod
 from softorder.methods.softmax_rows import NeuralSort, RowSoftmaxMethod, SoftSort
 from softorder.networks.choice import network_for
@@ -39,7 +43,7 @@ from tests.machines.tolerances import allowed, largest
 def recipes() -> Iterator[Recipe]:
     for density, dtype in product(BUILT_IN, DTYPES):
         yield from _permutations(density, dtype)
-    for comparator, dtype, matrix in product(network.COMPARATORS, DTYPES, (0, 1)):
+    for comparator, dtype, matrix in product(COMPARATORS, DTYPES, (0, 1)):
         yield from _networks(comparator, dtype, matrix)
     for family, dtype in product((SoftSort(), NeuralSort()), DTYPES):
         yield from _row_softmaxes(family, dtype)
@@ -81,7 +85,7 @@ def _permutation(
         return so.soft_permutation(at, k=k, **options)
 
     levels = (torch.arange(k + 1) + (n - k if flip else 0)).double()
-    with native.use("torch"):
+    with _native.use("torch"):
         centre, rest = fsum.invert(x.double().sort().values, levels, column, density)
         out = plain(x.double())
         upstream = upstream_for(out, x.dtype) if backward else None
@@ -137,18 +141,19 @@ def _network(
     backward: bool,
 ) -> Call:
     rows, n = x.shape
-    path = method._plain_rows if matrix else method._plain_values
+    through = network_reference._rows if matrix else network_reference._values
     column = tau.expand(rows)
 
     def plain(at: Tensor) -> Tensor:
-        return path(at, count=count, temperature=column, descending=bool(descending), k=k)
+        settings = column, bool(descending), method.kind, method.comparator, k
+        return through(at, count, *settings)
 
     out = plain(x.double())
     upstream = upstream_for(out, x.dtype) if backward else None
     if upstream is not None:
         out = gradient_of(plain, x, upstream)
     wires = network_for(n, k, method.kind)
-    low, high, outputs = (torch.from_numpy(v) for v in network._wires(wires))
+    low, high, outputs = (torch.from_numpy(v) for v in _wires(wires))
     answer = "network gradient" if backward else "network"
     values: dict[str, Value] = {
         "scores": x,
@@ -164,7 +169,7 @@ def _network(
         "k": k,
         "size": wires.size,
         "temperature_stride": stride(tau, rows),
-        "comparator": network.COMPARATORS.index(method.comparator),
+        "comparator": COMPARATORS.index(method.comparator),
         "matrix": matrix,
         "descending": descending,
         "wide": is_wide(x.dtype),
@@ -209,7 +214,8 @@ def _row_softmax(
     def plain(at: Tensor) -> Tensor:
         at = torch.where(live, at, 0.0)
         mask = None if live.all() else live
-        return family._plain_rows(at, mask, tau.expand(rows), bool(descending), k)
+        settings = tau.expand(rows), bool(descending), family.family, k
+        return rows_reference._finite_rows(at, mask, *settings)
 
     p = plain(x.double())
     values: dict[str, Value] = {
@@ -222,7 +228,7 @@ def _row_softmax(
         "k": k,
         "n": n,
         "temperature_stride": stride(tau, rows),
-        "family": row_softmax.FAMILIES.index(family.family),
+        "family": FAMILIES.index(family.family),
         "descending": descending,
         "wide": is_wide(x.dtype),
     }

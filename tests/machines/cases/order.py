@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import softorder as so
-from softorder.kernels import isotonic, native, order, permutahedron
+from softorder.kernels import _native, isotonic, order, permutahedron
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,
@@ -167,7 +167,7 @@ def _projected_backward(
 
 def _isotonic(x: Tensor, entropic: int) -> Call:
     s, w = x, x.flip(-1).sort(descending=True).values / 3
-    with native.use("torch"):
+    with _native.use("torch"):
         first = isotonic.blocks(s.double(), w.double(), "kl" if entropic else "l2")
     rows, n = x.shape
     values: dict[str, Value] = {
@@ -184,7 +184,7 @@ def _isotonic(x: Tensor, entropic: int) -> Call:
 
 def _answer(operator: str, method: str, x: Tensor, tau: Tensor, descending: int) -> Tensor:
     """By plain torch, in float64."""
-    with native.use("torch"):
+    with _native.use("torch"):
         options = {"method": method, "descending": bool(descending)}
         return _OPERATORS[operator](x.double(), temperature=_per_row(tau, x), **options)
 

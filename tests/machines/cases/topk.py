@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN
-from softorder.kernels import threshold_torch
+from softorder.kernels.formulas import distance
+from softorder.kernels.threshold import reference
 from tests import bank
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, later
 from tests.machines.rows import (
@@ -77,7 +78,7 @@ def recipes() -> Iterator[Recipe]:
 
 
 def _forward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
-    p, _ = threshold_torch.forward(x.double(), *_broadcast(k, tau), BUILT_IN[density])
+    p, _ = reference.forward(x.double(), *_broadcast(k, tau), _number(density))
     rows = len(x)
     values = _numbers(x, density) | {
         "scores": x,
@@ -95,8 +96,8 @@ def _forward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Cal
 def _threshold(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
     """Without p: the thresholds themselves, where no plateau makes them ambiguous."""
     law = BUILT_IN[density].anchored
-    b, _ = threshold_torch.solve(x.double(), k, tau, BUILT_IN[density])
-    slope = law.pdf(threshold_torch.distance(x.double(), b, tau)).sum(-1) / tau
+    b, _ = reference.solve(x.double(), k, tau, _number(density))
+    slope = law.pdf(distance(x.double(), b, tau)).sum(-1) / tau
     unit = torch.maximum(k.clamp(min=1) / slope, largest((b[0] + b[1]).unsqueeze(-1), 0.0))
     tolerance = where_defined(allowed("topk threshold", x.dtype, unit), slope * tau > 1e-3)
     values = _numbers(x, density) | {
@@ -115,7 +116,7 @@ def _threshold(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> C
 def _backward(
     about: str, density: str, x: Tensor, k: Tensor, tau: Tensor, one: bool = False
 ) -> Call:
-    law, rows = BUILT_IN[density], len(x)
+    law, rows = _number(density), len(x)
     k_rows, tau_rows = (v.expand(rows) for v in (k, tau))
     upstream = upstream_for(x, x.dtype)
     index = None
@@ -123,9 +124,9 @@ def _backward(
         index = torch.arange(rows) % x.shape[-1]
         upstream = upstream.gather(-1, index.unsqueeze(-1))
     whole = upstream if index is None else torch.zeros_like(x).scatter(-1, index[:, None], upstream)
-    b = threshold_torch.solve(x.double(), k_rows, tau_rows, law)[0]
-    by_scores, by_row = threshold_torch.backward(whole.double(), x.double(), tau_rows, b, law)
-    given = threshold_torch.solve(x, k_rows, tau_rows, law)[0]
+    b = reference.solve(x.double(), k_rows, tau_rows, law)[0]
+    by_scores, by_row = reference.backward(whole.double(), x.double(), tau_rows, b, law, True)
+    given = reference.solve(x, k_rows, tau_rows, law)[0]
     unit, defined = largest(by_scores, 1 / tau_rows), _differentiable(x, tau_rows, b, density)
     warm_unit = torch.maximum(unit, by_row[1].abs())
 
@@ -148,10 +149,14 @@ def _backward(
     return Call("topk_backward", _label(about, density, x), values)
 
 
+def _number(density: str) -> int:
+    return list(BUILT_IN).index(density)
+
+
 def _differentiable(x: Tensor, tau: Tensor, b: Tensor, density: str) -> Tensor:
     """Rows whose slopes do not underflow, with no score on a corner of the uniform density."""
     law = BUILT_IN[density].anchored
-    u = threshold_torch.distance(x.double(), b, tau)
+    u = distance(x.double(), b, tau)
     pdf = law.pdf(u) * b[0].isfinite().unsqueeze(-1)
     total = pdf.sum(-1)
     least = 1e-290 if x.dtype == torch.float64 else 1e-30

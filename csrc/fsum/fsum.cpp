@@ -1,0 +1,95 @@
+// F-sums over the rows of matrices.
+#include "kernels.hpp"
+
+#include "failure.hpp"
+#include "fsum/laplace_invert.hpp"
+#include "fsum/laplace_sum.hpp"
+#include "scratch.hpp"
+#include "fsum/uniform_sum.hpp"
+
+namespace softorder {
+namespace {
+
+template <class T> const T* row_of(const void* matrix, std::size_t row, std::size_t n) {
+  return matrix ? static_cast<const T*>(matrix) + row * n : nullptr;
+}
+
+std::size_t count_of(const std::int64_t* counts, std::size_t place, std::size_t most) {
+  if (counts == nullptr) return most;
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(counts[place], 0, std::int64_t(most)));
+}
+
+template <class T> FsumRow<T> fsum_row(const Fsum& a, std::size_t row) {
+  return {
+      {row_of<T>(a.sources, row, a.m), row_of<T>(a.source_rest, row, a.m)},
+      {row_of<T>(a.targets, row, a.n), row_of<T>(a.target_rest, row, a.n)},
+      row_of<T>(a.weights, row, a.m),
+      static_cast<T*>(a.out) + row * a.n,
+      count_of(a.source_count, row * a.source_count_stride, a.m),
+      count_of(a.target_count, row * a.target_count_stride, a.n),
+      a.temperature[row * a.temperature_stride],
+      a.derivative,
+      a.moment,
+  };
+}
+
+bool is_uniform(std::int32_t density) { return static_cast<Density>(density) == Density::uniform; }
+
+template <class T> void run_fsum(const Fsum& a) {
+  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    const bool uniform = is_uniform(a.density);
+    Scratch<double> sums(uniform ? 2 * a.m : 0);
+    for (std::size_t i = begin; i < end; ++i) {
+      const FsumRow<T> row = fsum_row<T>(a, i);
+      std::fill(row.out + row.n, row.out + a.n, T(0));
+      uniform ? uniform_fsum(row, sums.get()) : laplace_fsum(row, team);
+    }
+  });
+}
+
+template <class T> InvertRow<T> invert_row(const FsumInvert& a, std::size_t row) {
+  return {
+      row_of<T>(a.sources, row, a.m),
+      a.levels + row * a.level_stride,
+      static_cast<T*>(a.centre) + row * a.n,
+      static_cast<T*>(a.rest) + row * a.n,
+      count_of(a.count, row * a.count_stride, a.m),
+      a.n,
+      a.temperature[row * a.temperature_stride],
+  };
+}
+
+template <class T> void run_invert(const FsumInvert& a) {
+  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    Scratch<double> sums(2 * a.m);
+    for (std::size_t i = begin; i < end; ++i) {
+      const InvertRow<T> row = invert_row<T>(a, i);
+      if (is_uniform(a.density)) {
+        UniformInverse<T>(row, sums.get()).run();
+      } else {
+        LaplaceInverse<T>(row, sums.get()).run(team);
+      }
+    }
+  });
+}
+
+// Whether the density has an algorithm that is linear in the length of the row.
+bool is_linear(std::int32_t density) {
+  return static_cast<Density>(density) == Density::laplace || is_uniform(density);
+}
+
+}  // namespace
+
+void fsum(const Fsum& a) {
+  if (!is_linear(a.density)) throw unknown_choice();
+  const NoDenormals guard;
+  return a.wide ? run_fsum<double>(a) : run_fsum<float>(a);
+}
+
+void fsum_invert(const FsumInvert& a) {
+  if (!is_linear(a.density)) throw unknown_choice();
+  const NoDenormals guard;
+  return a.wide ? run_invert<double>(a) : run_invert<float>(a);
+}
+
+}  // namespace softorder

@@ -1,0 +1,26 @@
+// The arguments of the fused soft ranks and soft sort; kernels/order/cpu.py mirrors them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace softorder {
+
+// Matrices are dense, rows × n, of float (wide = 0) or double (wide = 1). The temperature's stride is
+// 1, or 0 when one number serves every row.
+struct SoftOrder {
+  const void* scores;       // forward only
+  const void* upstream;     // backward only
+  const double* temperature;
+  void* out;                // forward: ranks or sorted scores; backward: gradients of the scores
+  void* values;             // the scores in ascending order, and where they came from: written by the
+  std::int32_t* order;      // forward pass, read by the backward pass
+  std::int32_t* segment;    // soft sort only, likewise: see LaplaceOrder::Roots
+  void* rest;
+  void* slope;
+  double* grad_temperature;  // backward only, one per row; may be null
+  std::size_t rows, n, temperature_stride;
+  std::int32_t descending, wide, threads;
+};
+
+}  // namespace softorder

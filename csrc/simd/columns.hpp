@@ -1,0 +1,94 @@
+// Short rows side by side, one per lane: turning them so, and sorting all of them at once.
+#pragma once
+
+#include "simd/pack.hpp"
+
+namespace softorder {
+
+// Element i of every lane's row, for i < kLanes: a square block, turned around its diagonal.
+template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
+  constexpr std::size_t size = kLanes<T>, half = size / 2;
+  Mask<T> first, second;  // indices that interleave the lower and the upper halves of two packs
+  for (std::size_t i = 0; i < half; ++i) {
+    first[2 * i] = static_cast<int>(i), first[2 * i + 1] = static_cast<int>(size + i);
+    second[2 * i] = static_cast<int>(half + i), second[2 * i + 1] = static_cast<int>(size + half + i);
+  }
+  for (std::size_t done = 1; done < size; done *= 2) {
+    Pack<T> mixed[size];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < half; ++i) {
+      mixed[2 * i] = shuffle<T>(block[i], block[i + half], first);
+      mixed[2 * i + 1] = shuffle<T>(block[i], block[i + half], second);
+    }
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < size; ++i) block[i] = mixed[i];
+  }
+}
+
+// ---- sorting networks: the same comparators for all lanes, and no branches
+
+template <class T> inline void compare(Pack<T>& first, Pack<T>& second) {
+  const Pack<T> a = first, b = second;
+  first = larger<T>(a, b), second = smaller<T>(a, b);
+}
+
+// Batcher's odd-even merge of the two halves of v[0], v[kStride], ..., v[kSize - kStride].
+template <class T, std::size_t kSize, std::size_t kStride> inline void merge_halves(Pack<T>* v) {
+  if constexpr (2 * kStride < kSize) {
+    merge_halves<T, kSize, 2 * kStride>(v);
+    merge_halves<T, kSize, 2 * kStride>(v + kStride);
+#pragma GCC unroll 16
+    for (std::size_t i = kStride; i + kStride < kSize; i += 2 * kStride) compare<T>(v[i], v[i + kStride]);
+  } else {
+    compare<T>(v[0], v[kStride]);
+  }
+}
+
+template <class T, std::size_t kSize> inline void sort_network(Pack<T>* v) {
+  if constexpr (kSize > 1) {
+    sort_network<T, kSize / 2>(v);
+    sort_network<T, kSize / 2>(v + kSize / 2);
+    merge_halves<T, kSize, 1>(v);
+  }
+}
+
+// Sorts v[0], ..., v[kSize - 1], which go down and then up, or up and then down.
+template <class T, std::size_t kSize> inline void clean(Pack<T>* v) {
+  if constexpr (kSize > 1) {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kSize / 2; ++i) compare<T>(v[i], v[i + kSize / 2]);
+    clean<T, kSize / 2>(v);
+    clean<T, kSize / 2>(v + kSize / 2);
+  }
+}
+
+// As many as the registers hold: what is larger goes through memory once per level.
+constexpr std::size_t kHeld = 16;
+
+template <class T, class Work> inline void in_registers(Pack<T>* v, Work work) {
+  Pack<T> held[kHeld];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kHeld; ++i) held[i] = v[i];
+  work(held);
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < kHeld; ++i) v[i] = held[i];
+}
+
+template <class T> void sort_bitonic(Pack<T>* v, std::size_t size) {
+  if (size == kHeld) return in_registers<T>(v, [](Pack<T>* held) { clean<T, kHeld>(held); });
+  for (std::size_t i = 0; i < size / 2; ++i) compare<T>(v[i], v[i + size / 2]);
+  sort_bitonic<T>(v, size / 2);
+  sort_bitonic<T>(v + size / 2, size / 2);
+}
+
+// Sorts the lanes of v[0], ..., v[size - 1], the largest first; `size` is 16 times a power of two.
+template <class T> void sort_lanes(Pack<T>* v, std::size_t size) {
+  if (size == kHeld) return in_registers<T>(v, [](Pack<T>* held) { sort_network<T, kHeld>(held); });
+  sort_lanes<T>(v, size / 2);
+  sort_lanes<T>(v + size / 2, size / 2);
+  for (std::size_t i = 0; i < size / 2; ++i) compare<T>(v[i], v[size - 1 - i]);
+  sort_bitonic<T>(v, size / 2);
+  sort_bitonic<T>(v + size / 2, size / 2);
+}
+
+}  // namespace softorder

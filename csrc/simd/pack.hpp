@@ -1,0 +1,174 @@
+// A pack: as many scalars as one vector register of this SIMD level holds. GCC's and Clang's vector
+// types give the operators; what they lack is here.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "simd/polynomials.hpp"
+
+namespace softorder {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kPackBytes = 64;
+#elif defined(__AVX2__)
+constexpr std::size_t kPackBytes = 32;
+#else
+constexpr std::size_t kPackBytes = 16;
+#endif
+
+// While one lives, results that would be denormal become 0: they are a hundred times slower, and
+// nothing here depends on them. Where this is not x86-64, one does nothing, and looks unused.
+class [[maybe_unused]] NoDenormals {
+ public:
+#if defined(__SSE2__)
+  NoDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8000); }
+  ~NoDenormals() { _mm_setcsr(before_); }
+
+ private:
+  unsigned before_;
+#endif
+};
+
+template <class T> struct Number;
+template <> struct Number<float> {
+  using Integer = std::int32_t;
+  typedef float Pack __attribute__((vector_size(kPackBytes)));
+  typedef std::int32_t Mask __attribute__((vector_size(kPackBytes)));
+  typedef std::uint32_t Bits __attribute__((vector_size(kPackBytes)));
+  static constexpr int kMantissa = 23;
+  static constexpr float kRound = 12582912.0f;   // 1.5 · 2^23: adding it rounds to an integer
+  static constexpr float kLowest = 126.0f;       // 2^-126 is the smallest normal number
+  static constexpr double kExactRange = 16;      // differences up to this many τ are exact enough
+  static constexpr double kTaylorRange = 0.06;   // its fifth power does not matter
+};
+template <> struct Number<double> {
+  using Integer = std::int64_t;
+  typedef double Pack __attribute__((vector_size(kPackBytes)));
+  typedef std::int64_t Mask __attribute__((vector_size(kPackBytes)));
+  typedef std::uint64_t Bits __attribute__((vector_size(kPackBytes)));
+  static constexpr int kMantissa = 52;
+  static constexpr double kRound = 6755399441055744.0;  // 1.5 · 2^52
+  static constexpr double kLowest = 1022.0;
+  static constexpr double kExactRange = 200;
+  static constexpr double kTaylorRange = 3e-3;
+};
+
+template <class T> using Pack = typename Number<T>::Pack;
+template <class T> using Mask = typename Number<T>::Mask;
+template <class T> using Bits = typename Number<T>::Bits;  // unsigned: what overflows wraps around
+template <class T> constexpr std::size_t kLanes = kPackBytes / sizeof(T);
+template <class T> constexpr bool is_single = sizeof(T) == 4;
+
+template <class T> inline Pack<T> load(const T* from) {
+  Pack<T> pack;
+  std::memcpy(&pack, from, sizeof pack);
+  return pack;
+}
+
+template <class T> inline void store(T* to, Pack<T> pack) { std::memcpy(to, &pack, sizeof pack); }
+
+// The first `count` scalars, and `filler` in the other lanes.
+template <class T> inline Pack<T> load_part(const T* from, std::size_t count, T filler) {
+  Pack<T> pack = Pack<T>{} + filler;
+  std::memcpy(&pack, from, count * sizeof(T));
+  return pack;
+}
+
+template <class T> inline Pack<T> absolute(Pack<T> x) {
+  return std::bit_cast<Pack<T>>(std::bit_cast<Mask<T>>(x) &
+                                std::numeric_limits<typename Number<T>::Integer>::max());
+}
+
+template <class T> inline Pack<T> larger(Pack<T> a, Pack<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) return Pack<T>(_mm512_max_ps(a, b));
+#elif defined(__AVX2__)
+  if constexpr (is_single<T>) return Pack<T>(_mm256_max_ps(a, b));
+#endif
+  return a > b ? a : b;
+}
+
+template <class T> inline Pack<T> smaller(Pack<T> a, Pack<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) return Pack<T>(_mm512_min_ps(a, b));
+#elif defined(__AVX2__)
+  if constexpr (is_single<T>) return Pack<T>(_mm256_min_ps(a, b));
+#endif
+  return a > b ? b : a;
+}
+
+// The lanes that `from` names: 0 ... of a, then of b.
+template <class T> inline Pack<T> shuffle(Pack<T> a, Pack<T> b, Mask<T> from) {
+#if defined(__clang__)
+  Pack<T> result;
+  for (std::size_t i = 0; i < kLanes<T>; ++i) {
+    const std::size_t j = static_cast<std::size_t>(from[i]);
+    result[i] = j < kLanes<T> ? a[j] : b[j - kLanes<T>];
+  }
+  return result;
+#else
+  return __builtin_shuffle(a, b, from);
+#endif
+}
+
+// Pairwise, so that equal lanes lose nothing.
+template <class P> inline double sum_lanes(P pack) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<P, Pack<float>>) return _mm512_reduce_add_ps(pack);
+  if constexpr (std::is_same_v<P, Pack<double>>) return _mm512_reduce_add_pd(pack);
+  if constexpr (std::is_same_v<P, Mask<float>>) return _mm512_reduce_add_epi32((__m512i)pack);
+#endif
+  constexpr std::size_t lanes = sizeof(P) / sizeof(pack[0]);
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) pack[i] += pack[i + half];
+  }
+  return double(pack[0]);
+}
+
+template <class P> inline double largest_lane(P pack) {
+  double most = double(pack[0]);
+  for (std::size_t i = 1; i < sizeof(P) / sizeof(pack[0]); ++i) most = std::max(most, double(pack[i]));
+  return most;
+}
+
+template <class T, std::size_t N> inline Pack<T> horner(const T (&coefficients)[N], Pack<T> x) {
+  Pack<T> y = Pack<T>{} + coefficients[0];
+  for (std::size_t i = 1; i < N; ++i) y = y * x + coefficients[i];
+  return y;
+}
+
+// 1/x for finite x that are not tiny: an estimate and one Newton step where that is faster than dividing.
+template <class T> inline Pack<T> inverse(Pack<T> x) {
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) {
+    const __m512 estimate = _mm512_rcp14_ps(x);
+    const __m512 error = _mm512_fnmadd_ps(x, estimate, _mm512_set1_ps(1));
+    return Pack<T>(_mm512_fmadd_ps(estimate, error, estimate));
+  }
+#endif
+  return T(1) / x;
+}
+
+// 2^-(a·b) for a, b >= 0; exactly 0 where the result would be denormal; NaN stays NaN. The product
+// is never rounded by itself: its fraction comes from one fused multiply-add where there is one.
+template <class T> inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
+  const Pack<T> product = a * b;
+  const Pack<T> shifted = Number<T>::kRound - product;
+  const Pack<T> whole = Number<T>::kRound - shifted;
+  const Pack<T> power = horner<T>(Polynomials<T>::kExp2, whole - a * b);
+  const Bits<T> scaled =
+      std::bit_cast<Bits<T>>(power) + (std::bit_cast<Bits<T>>(shifted) << Number<T>::kMantissa);
+  return product > Number<T>::kLowest ? Pack<T>{} : std::bit_cast<Pack<T>>(scaled);
+}
+
+}  // namespace softorder

@@ -1,0 +1,73 @@
+"""Write polynomials.hpp: the minimax-like polynomials behind the elementary functions.
+
+    python csrc/simd/polynomials.py > csrc/simd/polynomials.hpp        (needs mpmath)
+
+Each polynomial is a Chebyshev fit in 40 digits; the relative error that it reaches is written
+beside it, so that a reader can see that no density is limited by its polynomial.
+"""
+
+from mpmath import atan, chebyfit, erfc, exp, linspace, mp, mpf, nstr, pi, polyval, sqrt
+
+mp.dps = 40
+CENTRE = mpf(4)  # t = (a - CENTRE)/(a + CENTRE) maps the half line a >= 0 to [-1, 1)
+
+
+def power_of_two(f):
+    return mpf(2) ** f
+
+
+def scaled_mills_ratio(t):
+    """(a + CENTRE) F(-a)/f(a) of the normal density, smooth up to a = infinity (t = 1)."""
+    if t > 1 - mpf(10) ** -30:
+        return mpf(1)
+    a = CENTRE * (1 + t) / (1 - t)
+    if a < 60:
+        mills = sqrt(pi / 2) * erfc(a / sqrt(mpf(2))) * exp(a * a / 2)
+    else:
+        term, mills = 1 / a, mpf(0)
+        for odd in range(1, 25, 2):
+            mills += term
+            term *= -odd / a**2
+    return mills * (a + CENTRE)
+
+
+def arctan_over_root(w):
+    """atan(sqrt(w))/sqrt(w), so that atan(y) = y P(y²)."""
+    return mpf(1) if w == 0 else atan(sqrt(w)) / sqrt(w)
+
+
+FITS = [
+    ("kExp2", power_of_two, (-0.5, 0.5), {"float": 6, "double": 11}),
+    ("kMills", scaled_mills_ratio, (-1, 1), {"float": 10, "double": 25}),
+    ("kArctan", arctan_over_root, (0, 1), {"float": 9, "double": 20}),
+]
+
+
+def relative_error(function, coefficients, low, high):
+    points = linspace(mpf(low), mpf(high) - mpf(10) ** -9, 400)
+    return max(abs(polyval(coefficients, x) / function(x) - 1) for x in points)
+
+
+def main():
+    print("// Made by polynomials.py; do not edit. Highest power first.")
+    print("#pragma once\n\nnamespace softorder {\n")
+    print("template <class T> struct Polynomials;\n")
+    for scalar in ("float", "double"):
+        print(f"template <> struct Polynomials<{scalar}> {{")
+        print(f"  static constexpr {scalar} kMillsCentre = {nstr(CENTRE, 3)};")
+        for name, function, (low, high), degrees in FITS:
+            coefficients = chebyfit(function, [low, high], degrees[scalar] + 1)
+            error = relative_error(function, coefficients, low, high)
+            suffix = "f" if scalar == "float" else ""
+            digits = 10 if scalar == "float" else 20
+            print(f"  // relative error {nstr(error, 2)}")
+            print(f"  static constexpr {scalar} {name}[] = {{")
+            for c in coefficients:
+                print(f"      {nstr(c, digits, strip_zeros=False)}{suffix},")
+            print("  };")
+        print("};\n")
+    print("}  // namespace softorder")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+// What a row looks like, before its threshold is looked for.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "threshold/sweep.hpp"
+
+namespace softorder {
+
+constexpr std::size_t kSample = 16384;  // how many scores the moments come from, at most
+
+struct Moments {
+  double mean, deviation, count;  // count: how many scores they come from
+};
+
+// The median and the quartiles of a small sample, which a few wild scores do not move.
+template <class T> Moments robust_moments(const T* x, std::size_t n) {
+  constexpr std::size_t most = 64;
+  T sample[most];
+  std::size_t count = 0;
+  const std::size_t stride = (n + most - 1) / most;
+  for (std::size_t i = 0; i < n; i += stride) {
+    if (std::isfinite(x[i])) sample[count++] = x[i];
+  }
+  if (count == 0) return {0, 1, 1};
+  std::sort(sample, sample + count);
+  const double quartiles = double(sample[3 * count / 4]) - double(sample[count / 4]);
+  const double range = std::abs(double(sample[count - 1]) - double(sample[0]));  // of 0 and -0 it may be -0
+  return {sample[count / 2], quartiles > 0 ? quartiles / 1.349 : 0.3 * range, double(count)};
+}
+
+// Of all scores, or of a sample.
+template <class T> class RowSums {
+ public:
+  RowSums(const T* x, std::size_t n) : x_(x), n_(n), origin_(x[0]) {
+    constexpr std::size_t chunk = 64, packs = chunk / kLanes<T>;
+    const std::size_t stride = n <= kSample ? chunk : n / (kSample / chunk);
+    Pack<T> sums[packs] = {}, squares[packs] = {}, peak{};
+    for (std::size_t begin = 0; begin + chunk <= n; begin += stride, count_ += chunk) {
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < packs; ++i) {
+        const Pack<T> z = load(x + begin + i * kLanes<T>) - origin_, square = z * z;
+        sums[i] += z, squares[i] += square, peak = larger<T>(peak, square);
+      }
+    }
+    const std::size_t rest = n <= kSample ? n % chunk : 0;
+    for_packs(x + n - rest, rest, [&](Pack<T> scores, std::size_t, std::size_t lanes) {
+      constexpr T infinity = std::numeric_limits<T>::infinity();
+      const bool whole = lanes == kLanes<T>;
+      const Pack<T> z = (whole || scores > -infinity ? scores : Pack<T>{} + origin_) - origin_;
+      sums[0] += z, squares[0] += z * z, peak = larger<T>(peak, z * z), count_ += double(lanes);
+    });
+    for (std::size_t i = 1; i < packs; ++i) sums[0] += sums[i], squares[0] += squares[i];
+    mean_ = sum_lanes(sums[0]) / count_, square_ = sum_lanes(squares[0]), peak_ = largest_lane(peak);
+  }
+
+  double count() const { return count_; }
+  bool finite() const { return std::isfinite(mean_); }
+
+  Moments moments() const {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    // infinities, squares that overflow, or one score that outweighs all others
+    if (!(square_ < infinity) || (n_ > 16 && peak_ > 0.9 * square_)) return robust_moments(x_, n_);
+    return {double(origin_) + mean_, std::sqrt(std::max(0.0, square_ / count_ - mean_ * mean_)), count_};
+  }
+
+ private:
+  const T* x_;
+  std::size_t n_;
+  T origin_;
+  double count_ = 0, mean_, square_, peak_;
+};
+
+// How many scores can be chosen, how many are at +inf, and whether any is NaN.
+struct Census {
+  double valid, certain = 0;
+  bool nan = false;
+};
+
+template <class T> Census count_kinds(const T* x, std::size_t n) {
+  constexpr T infinity = std::numeric_limits<T>::infinity();
+  double out = 0, certain = 0, nan = 0;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t count = std::min(kBlock, n - begin);
+    Mask<T> outs{}, certains{}, nans{};  // a mask is 0 or -1
+    for_packs(x + begin, count, [&](Pack<T> scores, std::size_t, std::size_t) {
+      outs += scores == -infinity, certains += scores == infinity, nans += scores != scores;
+    });
+    const std::size_t padding = (kLanes<T> - count % kLanes<T>) % kLanes<T>;
+    out -= sum_lanes(outs) + double(padding), certain -= sum_lanes(certains), nan -= sum_lanes(nans);
+  }
+  return {double(n) - out, certain, nan > 0};
+}
+
+}  // namespace softorder

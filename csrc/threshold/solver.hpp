@@ -1,0 +1,367 @@
+// Solves Σ F((x_i - b)/τ) = k for b, without sorting. See README.md beside this file.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "threshold/bracket.hpp"
+#include "threshold/gap.hpp"
+#include "threshold/guess.hpp"
+#include "threshold/row.hpp"
+#include "threshold/select.hpp"
+#include "threshold/step.hpp"
+#include "team.hpp"
+
+namespace softorder {
+
+template <class F, class T> class Solver {
+ public:
+  Solver(T* scratch, Team team) : scratch_(scratch), team_(team) {}
+
+  // `scratch` holds scratch_size(n) elements.
+  static std::size_t scratch_size(std::size_t n) { return n + 16 * (Team::kMost + 1); }
+
+  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift`.
+  Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr) {
+    take(x, n, k, temperature, p);
+    if (k <= 0 || k >= double(n)) return without_root();
+    start();
+    return iterate() ? b_.template split<T>() : without_root();
+  }
+
+  // The threshold of a row of finite scores with exactly k of them above b, and tails that underflow.
+  Threshold<T> balance(const T* x, std::size_t n, double k, double temperature, Threshold<T> b) {
+    take(x, n, k, temperature, nullptr);
+    b_ = {b.centre, b.rest};
+    balance_gap();
+    return b_.template split<T>();
+  }
+
+  T scale() const { return scale_; }
+
+  // How far (in τ) b is above the b' whose p is stored; NaN if none is.
+  double shift() const { return shift_; }
+
+  // Passes over the row, partial ones counted by the elements that they touched.
+  int sweeps() const { return static_cast<int>(std::ceil(touched_ / std::max<double>(double(n_), 1))); }
+
+ private:
+  static constexpr int kMaxSweeps = 64;
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+  void take(const T* x, std::size_t n, double k, double temperature, T* p) {
+    x_ = x, n_ = n, k_ = k, temperature_ = temperature, p_ = p, shift_ = kNone;
+    scale_ = scale_of<F, T>(temperature);
+    census_ = {double(n)}, touched_ = 0, classified_ = false;
+  }
+
+  void start() {
+    const RowSums<T> sums(x_, n_);
+    touched_ += sums.count();
+    if (!sums.finite()) classify();
+    const Moments row = sums.moments();
+    const double share = (k_ - census_.certain) / (census_.valid - census_.certain);
+    const auto at = guess_.start(row, share, census_.valid, temperature_);
+    b_ = {row.mean, 0};
+    b_.add(at.distance);
+    density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
+    surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
+    guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
+  }
+
+  void classify() {
+    touched_ += double(n_);
+    census_ = count_kinds(x_, n_), classified_ = true;
+  }
+
+  // Rows whose threshold is not a finite number. The convention, shared with the plain-torch
+  // path: x - b is -rest where x and centre are +inf, else x - centre; -inf always gets p = 0.
+  Threshold<T> without_root() {
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    if (!classified_) classify();
+    if (census_.nan) return {std::numeric_limits<T>::quiet_NaN(), 0};
+    if (k_ <= 0) return {infinity, infinity};
+    if (k_ >= census_.valid) return {-infinity, 0};
+    if (k_ == census_.certain) return {infinity, -infinity};
+    return {infinity, static_cast<T>(-temperature_ * F::quantile(k_ / census_.certain))};
+  }
+
+  bool has_root() const { return !census_.nan && k_ < census_.valid && k_ > census_.certain; }
+
+  // ---- the iteration
+  bool iterate() {
+    Bracket<T> around{-kInfinity, kInfinity};  // relative to b
+    double previous = kInfinity;
+    selected_ = false, crowded_ = kInfinity;
+    for (int turn = 0; turn < kMaxSweeps; ++turn) {
+      if (classified_ && !has_root()) return false;
+      const double radius = list_radius();
+      const bool narrow = list_pays(radius);
+      std::size_t near = 0;
+      Far far;
+      if (narrow) far = sweep_far(radius, near);
+      Sums sums = narrow ? far.total<F>() : sweep_all();
+      if (near > 0) sums += sweep_near(near, 0);
+      const double residual = sums.residual(k_);
+      // an infinity that the sample has missed shows when nothing else fits
+      if (!classified_ && (residual != residual || (turn == 3 && n_ > kSample))) classify();
+      if (residual != residual) return false;
+      around.update(0, residual);
+      if (in_gap<F, T>(sums, k_)) return balance_gap();
+      double move = step<F>(sums, k_) * temperature_;
+      if (F::kTail == Tail::hyperbola && near == 0) move = heavy_move(sums, move);
+      if (settled<F, T>(sums, k_, move / temperature_, n_)) {
+        if (F::kShiftable && !narrow && p_) shift_ = move / temperature_;
+        return b_.add(move), true;
+      }
+      const bool far_off = std::abs(residual) > surprise_ && !(std::abs(move) < std::max(guard_, 4 * temperature_));
+      const bool worse = std::abs(residual) > previous || (near == 0 && nowhere(sums));
+      if (!selected_ && (far_off || worse || (narrow && turn == 0 && unlike_a_bell(radius, near)))) {
+        around = restart();
+        previous = kInfinity;
+        continue;
+      }
+      if (2 * near > n_) crowded_ = radius;
+      // hyperbolas around an empty list are a better model than their Taylor polynomial
+      else if (near > 0 || (narrow && F::kTail != Tail::hyperbola)) {
+        const Outcome outcome = solve_near(far, sums, near, around, move);
+        if (outcome == Outcome::solved) return classified_ ? has_root() : true;
+        if (outcome == Outcome::close) {
+          b_.add(move);
+          around.low -= move, around.high -= move;
+          guard_ = F::kTail == Tail::hyperbola ? 0.1 * std::abs(move) : 0.01 * temperature_;
+          continue;
+        }
+      }
+      const bool progress = turn < (F::kTail == Tail::none ? 3 : 4) && std::abs(residual) < 0.5 * previous;
+      previous = std::abs(residual);
+      if (!selected_ && !(progress && move > around.low && move < around.high)) {
+        around = restart();
+        previous = kInfinity;
+        continue;
+      }
+      move = around.inside(move, F::kTail == Tail::none);
+      guard_ = std::min(0.5 * std::abs(move), around.width());
+      b_.add(move);
+      if (F::kTail == Tail::none && unseen<T>(sums, k_, move / temperature_)) return true;
+      around.low -= move, around.high -= move;
+    }
+    return true;
+  }
+
+  Sums sweep_all() {
+    touched_ += double(n_);
+    const Threshold<T> b = b_.template split<T>();
+    return team_.template sum<Sums>(n_, [&](std::size_t begin, std::size_t end, int) {
+      return sweep<F>(x_ + begin, end - begin, b, scale_, p_ ? p_ + begin : nullptr);
+    });
+  }
+
+  // Sums the scores further than `radius` away and lists the nearer ones.
+  Far sweep_far(double radius, std::size_t& near) {
+    touched_ += double(n_);
+    std::size_t counts[Team::kMost];
+    const Far total = team_.template sum<Far>(n_, [&](std::size_t begin, std::size_t end, int member) {
+      Near<T> mine{T(radius), T(temperature_), part(begin, member)};
+      const Far far = sweep_far_part(begin, end, mine);
+      counts[member] = mine.count;
+      return far;
+    });
+    near = counts[0];
+    for (int member = 1; member < team_.size; ++member) {
+      std::copy_n(part(team_.bound(n_, member), member), counts[member], scratch_ + near);
+      near += counts[member];
+    }
+    return total;
+  }
+
+  Far sweep_far_part(std::size_t begin, std::size_t end, Near<T>& near) const {
+    const Threshold<T> b = b_.template split<T>();
+    Far total;
+    for (std::size_t i = begin; i < end; i += kBlock) {
+      total += sweep_far_block<F, T>(x_ + i, std::min(kBlock, end - i), b, scale_, near);
+    }
+    return total;
+  }
+
+  // Each member writes to its own stretch of the scratch, one vector wider than its share.
+  T* part(std::size_t begin, int member) { return scratch_ + begin + 16 * std::size_t(member); }
+
+  // ---- the same equation on the near scores only; the far ones decay exactly like exponentials
+  //
+  // solved: b is at the root. close: the root is b + move, but so far from the list's centre that
+  // it wants a new list. outside: the root is behind the end b + move of the interval searched.
+  enum class Outcome { solved, close, outside };
+
+  Outcome solve_near(Far far, Sums sums, std::size_t near, Bracket<T> around, double& move) {
+    bool low_known = around.low >= -guard_, high_known = around.high <= guard_;
+    around.cut(-guard_, guard_);
+    const double range = exact_range(sums);
+    // without a true bracket a long search means a bad guess: better to start again
+    const double most = selected_ ? kInfinity : touched_ + 1.2 * double(n_);
+    double base = 0, at = 0;  // the list's centre relative to b, and where we are relative to that
+    double best = kInfinity, span = 2 * list_radius();
+    for (int turn = 0; turn < kMaxSweeps && touched_ < most; ++turn) {
+      const double residual = sums.residual(k_), change = step<F>(sums, k_) * temperature_;
+      if (at != 0 && std::abs(at) >= guard_ * (1 - 1e-6) && (at > 0) == (residual > 0)) {
+        return move = base + at + change, Outcome::outside;
+      }
+      around.update(at, residual);
+      (residual > 0 ? low_known : high_known) = true;
+      const bool gap = in_gap<F, T>(sums, k_);
+      if (gap || settled<F, T>(sums, k_, change / temperature_, near)) {
+        move = base + (gap ? at : at + change);
+        // a gap of the other densities is balanced with the row's own scores anyway
+        if (std::abs(move) > range && !(gap && F::kTail != Tail::none)) return Outcome::close;
+        b_.add(move);
+        if (gap) balance_gap();
+        return Outcome::solved;
+      }
+      const bool progress = std::abs(residual) < 0.5 * best;
+      best = std::min(best, std::abs(residual));
+      double next = progress ? at + change : kNone;
+      if (double(T(next)) == at) return finish_near(base + next, range, move);
+      const bool up = residual > 0;
+      if (up ? !high_known && !(next < around.high) : !low_known && !(next > around.low)) {
+        next = up ? around.high : around.low;
+        (up ? high_known : low_known) = true;
+      } else {
+        next = around.inside(next, F::kTail == Tail::none);
+        if (low_known && high_known && shrink(far, near, around, span)) {
+          const double centre = around.middle();
+          base += centre, next -= centre, at -= centre;
+          around.low -= centre, around.high -= centre;
+        }
+      }
+      double rounded = double(T(next));
+      if (around.knows(rounded)) rounded = around.middle();
+      if (rounded == at || around.knows(rounded)) return finish_near(base + next, range, move);
+      at = rounded;
+      sums = sweep_near(near, at);
+      sums += far.moved<F>(at / temperature_).template total<F>();
+    }
+    return move = kNone, Outcome::outside;
+  }
+
+  // When the bracket is much narrower than the list, moves the list's centre into the middle of the
+  // bracket and what is far from there now to the far scores.
+  bool shrink(Far& far, std::size_t& near, const Bracket<T>& around, double& span) {
+    const double needed = 1.01 * (around.width() + 2 * F::kReach * temperature_);
+    if (F::kTail == Tail::hyperbola || near < 256 || needed > 0.3 * span) return false;
+    const T centre = T(around.middle());
+    far = far.moved<F>(double(centre) / temperature_);
+    Near<T> kept{T(0.5 * needed), T(temperature_), scratch_};
+    for (std::size_t i = 0; i < near; i += kBlock) {
+      far += sweep_far_block<F, T>(scratch_ + i, std::min(kBlock, near - i), {centre, 0}, scale_, kept);
+    }
+    touched_ += double(near);
+    near = kept.count, span = needed;
+    return true;
+  }
+
+  Outcome finish_near(double at, double range, double& move) {
+    move = at;
+    if (std::abs(move) > range) return Outcome::close;
+    return b_.add(move), Outcome::solved;
+  }
+
+  // How far from its centre a list, and the model of the far scores, are exact enough. For the
+  // uniform density small p are differences themselves, so that rounding adds up over all of them.
+  double exact_range(const Sums& sums) const {
+    const double range = Number<T>::kExactRange * temperature_;
+    if (F::kTail == Tail::hyperbola) return std::min(range, Number<T>::kTaylorRange * list_radius());
+    if (F::kTail != Tail::none) return range;
+    return std::min(range, 4 * std::max(1.0, k_) / std::max(1.0, sums.pdf()) * temperature_);
+  }
+
+  // Cauchy's far scores follow their Taylor polynomial only: they must be further away than b moves.
+  double list_radius() const {
+    return (F::kTail == Tail::hyperbola ? 2 * guard_ : guard_) + F::kReach * temperature_;
+  }
+
+  // A list pays when it is short: when, for a bell-shaped row, it holds less than a third of it, and
+  // when a longer one of this row did not turn out to hold most of it.
+  bool list_pays(double radius) const {
+    if (F::kTail == Tail::hyperbola && guard_ < temperature_) return false;
+    if (F::kOrder > 2 && guard_ < 0.5 * temperature_) return false;  // plain steps are faster
+    if (radius > 0.1 * crowded_ || (F::kTail == Tail::none && radius > deviation_)) return false;
+    return selected_ || (radius * density_ < 0.15 && radius < outer_);
+  }
+
+  // Far from the root of a row with heavy tails, Σ p falls like 1/b: Newton's step on 1/Σp.
+  double heavy_move(const Sums& s, double move) const {
+    const double residual = s.residual(k_), sum = k_ + residual;
+    const double ratio = residual > 0 ? sum / k_ : (census_.valid - sum) / (census_.valid - k_);
+    return ratio > 2 ? residual / s.pdf() * ratio * temperature_ : move;
+  }
+
+  // Whether b is on one side of all scores and far from them.
+  bool nowhere(const Sums& s) const {
+    return (s.above == 0 || s.above == census_.valid) && s.lower + s.upper < 0.5 * std::min(k_, census_.valid - k_);
+  }
+
+  // Whether the list is much shorter or longer than in a bell-shaped row.
+  bool unlike_a_bell(double radius, std::size_t near) const {
+    const double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
+    return double(near) < 0.25 * expected - 8 || double(near) > 4 * expected + 32;
+  }
+
+  Sums sweep_near(std::size_t near, double at) {
+    touched_ += double(near);
+    return sweep<F>(scratch_, near, Threshold<T>{T(at), 0}, scale_);
+  }
+
+  // ---- when the model fails: start again from the hard threshold
+  //
+  // Puts b where the root would be if only the scores next to it counted, and returns a bracket
+  // that holds whatever the others add: x_(⌊k⌋+1) - ζτ <= b <= x_(⌈k⌉) + ζ'τ.
+  Bracket<T> restart() {
+    const double whole = std::floor(k_), part = k_ - whole;
+    const Selection<T> selection(x_, n_, static_cast<std::size_t>(whole), scratch_);
+    touched_ += selection.touched();
+    selected_ = true;
+    const double last = part > 0 ? part : 1;  // what is left for the lowest score that counts
+    const double high_share = last / (census_.valid - std::ceil(k_) + 1);
+    const double low_share = (1 - part) / (whole + 1);
+    const double width = part > 0 ? 0 : selection.next_larger() - selection.value();
+    const double offset = part > 0 ? -temperature_ * F::quantile(part) : 0.5 * width - F::kMiddle * temperature_;
+    b_ = {selection.value(), 0};
+    b_.add(offset);
+    const Bracket<T> around{-temperature_ * F::quantile(1 - std::min(0.5, low_share)) - offset,
+                         width - temperature_ * F::quantile(std::min(0.5, high_share)) - offset};
+    guard_ = std::max(-around.low, around.high);
+    if (F::kTail == Tail::hyperbola) {  // its bracket is too wide for a list; the next scores will do
+      const double gap = selection.next_larger() - selection.value();
+      guard_ = std::min(guard_, 10 * temperature_ + 4 * std::min(gap, 1e3 * temperature_));
+    }
+    return around;
+  }
+
+  // ---- exactly k scores above b, and tails that underflow
+  bool balance_gap() {
+    const Gap<F, T> gap(x_, n_, b_.template split<T>(), temperature_, scratch_);
+    touched_ += 2 * double(n_);
+    if (!classified_ && !std::isfinite(gap.width())) classify();
+    if (classified_ && !has_root()) return false;
+    b_ = {gap.low(), 0};
+    b_.add(gap.balance());
+    return true;
+  }
+
+  const T* x_ = nullptr;
+  T* p_ = nullptr;
+  std::size_t n_ = 0;
+  double k_ = 0, temperature_ = 1, shift_ = kNone;
+  T scale_ = 1;
+  T* scratch_;
+  Team team_;
+  TwoDoubles b_;
+  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0;
+  Guess<F, T> guess_;
+  Census census_{0};  // all scores are taken for ordinary ones until they are `classified_`
+  double touched_ = 0;
+  bool classified_ = false, selected_ = false;
+};
+
+}  // namespace softorder

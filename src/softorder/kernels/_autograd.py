@@ -1,0 +1,43 @@
+"""Derivatives by autograd, from within operators too.
+
+An operator runs below autograd, where nothing is recorded; a thread of its own does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+
+def by_autograd(function: Callable[[Tensor], Tensor], u: Tensor) -> Tensor:
+    """The derivative of an elementwise function."""
+    return vjp(lambda at: function(at).sum(), [u])[0]
+
+
+def vjp(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor], upstream: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """The vector-Jacobian product of a differentiable function, for every input."""
+    if _recording():
+        return _vjp(function, inputs, upstream)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(_vjp, function, inputs, upstream).result()
+
+
+def _recording() -> bool:
+    with torch.enable_grad():
+        return torch.zeros((), requires_grad=True).neg().requires_grad
+
+
+def _vjp(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor], upstream: Tensor | None
+) -> tuple[Tensor, ...]:
+    with torch.enable_grad():
+        points = [value.detach().clone().requires_grad_() for value in inputs]
+        result = function(*points)
+        if result.requires_grad:
+            return torch.autograd.grad(result, points, upstream, materialize_grads=True)
+    return tuple(torch.zeros_like(value) for value in inputs)

@@ -1,0 +1,100 @@
+"""F-sums of the Laplace density in plain torch: e^-d of neighbours is all that is multiplied."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder.kernels.fsum.problem import Problem, Split, ascending, found_below, prefix_sums
+
+_FAR = 800.0  # e^-d is 0 from here on, in float64
+
+
+def fsum(problem: Problem, derivative: int, moment: int) -> Tensor:
+    """Σ_i w_i u^moment F^(derivative)(u), in O((m + n) log m)."""
+    x, t, count = problem.x, problem.t, problem.sources
+    upto = found_below(x, t, count, right=True)
+    start = found_below(x, t, count, right=False) if derivative == 2 else upto
+    left = _one_side(problem, upto - 1, moment)
+    right = _one_side(problem, start, moment, backward=True)
+    if derivative == 0:
+        return prefix_sums(problem.w).gather(-1, upto) + 0.5 * (right - left)
+    right = -right if moment % 2 else right
+    return 0.5 * (right - left if derivative == 2 else right + left)
+
+
+def _one_side(problem: Problem, place: Tensor, moment: int, backward: bool = False) -> Tensor:
+    """Σ w_i d^moment e^-d over the sources up to (or from) `place`, d = |t - x_i|/τ."""
+    m = problem.x.size
+    inside = (place >= 0) & (place < m)
+    place = place.clamp(0, m - 1)
+    sums = scan(problem.x, problem.w, problem.tau, moment, backward)
+    d = problem.offsets(place).abs().clamp(max=_FAR)
+    moved = _seen_from(d, [s.gather(-1, place) for s in sums])
+    return torch.where(inside, moved[moment], 0.0)
+
+
+def scan(x: Split, w: Tensor, tau: Tensor, moment: int, backward: bool = False) -> list[Tensor]:
+    """Σ_{i <= j} w_i d^k e^-d with d = (x_j - x_i)/τ, for k = 0..moment, by doubling steps.
+
+    Every factor is an e^-d <= 1 of two sources: nothing overflows, and what underflows is 0.
+    """
+    if backward:
+        mirrored = x.map(lambda v: -v.flip(-1))
+        return [s.flip(-1) for s in scan(mirrored, w.flip(-1), tau, moment)]
+    sums = [w, *(torch.zeros_like(w) for _ in range(moment))]
+    step = 1
+    while step < x.size:
+        d = (x[..., step:].minus(x[..., :-step]) / tau).clamp(max=_FAR)
+        moved = _seen_from(d, [s[..., :-step] for s in sums])
+        sums = [
+            torch.cat([s[..., :step], s[..., step:] + more], -1)
+            for s, more in zip(sums, moved, strict=True)
+        ]
+        step *= 2
+    return sums
+
+
+def _seen_from(d: Tensor, sums: list[Tensor]) -> list[Tensor]:
+    """The moments of the same sources seen from a place that is further away by d."""
+    decay = torch.exp(-d)
+    moved = []
+    for k in range(len(sums)):
+        terms = [math.comb(k, i) * d ** (k - i) * sums[i] for i in range(k + 1)]
+        moved.append(decay * torch.stack(terms).sum(0))
+    return moved
+
+
+def invert(problem: Problem, levels: Tensor) -> tuple[Tensor, Tensor]:
+    """Between two sources FSum is i - L e^-s/2 + R e^-s'/2, with s + s' the gap: a quadratic.
+
+    s = (t - x_i)/τ and s' = (x_{i+1} - t)/τ; L and R sum what is on either side, seen from its
+    nearest source. The root is given by its distance from the nearer one, so that the gap may be
+    as wide as it likes.
+    """
+    x, w, tau, count = problem.x, problem.w, problem.tau, problem.sources
+    (left,), (right,) = scan(x, w, tau, 0), scan(x, w, tau, 0, backward=True)
+    at_sources = ascending(prefix_sums(w)[..., 1:] + 0.5 * ((right - w) - left), count)
+    i = torch.searchsorted(at_sources, levels.contiguous(), right=True)  # sources not above t
+    below, above = (i - 1).clamp(min=0), torch.minimum(i, count - 1).clamp(min=0)
+    L = torch.where(i > 0, left.gather(-1, below), 0.0)
+    R = torch.where(i < count, right.gather(-1, above), 0.0)
+    gap = (x.value.gather(-1, above) - x.value.gather(-1, below)) / tau
+    s, behind = _distances(L, R, gap, levels - i)
+    inner = (i > 0) & (i < count)
+    s, behind = (torch.where(inner, torch.minimum(v.clamp(min=0), gap), v) for v in (s, behind))
+    from_above = (i == 0) | ((i < count) & (s > behind))
+    centre = x.value.gather(-1, torch.where(from_above, above, below))
+    return centre, torch.where(from_above, -behind, s) * tau
+
+
+def _distances(L: Tensor, R: Tensor, gap: Tensor, excess: Tensor) -> tuple[Tensor, Tensor]:
+    """s and s' with R e^-s' - L e^-s = 2 excess and s + s' = gap, without cancellation."""
+    both = torch.sqrt(excess**2 + L * R * torch.exp(-gap))
+    log_left, log_right = torch.log(L), torch.log(R)
+    middle = 0.5 * (gap + log_left - log_right)
+    ahead = torch.where(excess < 0, log_left - torch.log(both - excess), middle)
+    behind = torch.where(excess > 0, log_right - torch.log(both + excess), gap - ahead)
+    return torch.where(excess > 0, gap - behind, ahead), behind

@@ -1,0 +1,5 @@
+"""Soft comparator networks, in one go."""
+
+from softorder.kernels.network.contract import run
+
+__all__ = ["run"]

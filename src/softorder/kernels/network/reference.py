@@ -1,0 +1,99 @@
+"""Soft comparator networks in plain torch, differentiable, a layer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from softorder import _check
+from softorder.kernels import _autograd
+from softorder.kernels._operators import no_gradient
+from softorder.kernels.network import layers
+from softorder.kernels.network.program import program
+from softorder.kernels.network.wires import Wires
+from softorder.kernels.sort.completion import Completion
+
+
+def output(
+    scores: Tensor,
+    temperature: Tensor,
+    descending: bool,
+    kind: str | None,
+    comparator: str,
+    k: int,
+    matrix: bool,
+) -> Tensor:
+    """The first k values (..., k), or the matrix (..., k, n) that maps scores to them."""
+    through = _rows if matrix else _values
+    if _check.eager() and _check.finite(scores):
+        return through(scores, None, temperature, descending, kind, comparator, k)
+    exceptions = Completion.of(scores, descending)
+    wires = Wires(exceptions.only_finite(scores), exceptions.live)
+    settings = temperature, descending, kind, comparator, k
+    result = through(wires.scores, wires.count, *settings)
+    if matrix:
+        return exceptions.complete_rows(wires.to_origin(result))
+    return exceptions.complete_values(result)
+
+
+def run(
+    scores: Tensor,
+    temperature: Tensor,
+    descending: bool,
+    kind: str | None,
+    comparator: str,
+    k: int,
+    matrix: bool,
+) -> tuple[Tensor]:
+    """The operator."""
+    return (output(scores, temperature, descending, kind, comparator, k, matrix),)
+
+
+def vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    kind: str | None,
+    comparator: str,
+    k: int,
+    matrix: bool,
+) -> tuple[Tensor, Tensor]:
+    def result(scores: Tensor) -> Tensor:
+        return output(scores, temperature, descending, kind, comparator, k, matrix)
+
+    (by_scores,) = _autograd.vjp(result, kept, upstream)
+    return by_scores, no_gradient(by_scores)
+
+
+def _values(
+    x: Tensor,
+    count: Tensor | None,
+    temperature: Tensor,
+    descending: bool,
+    kind: str | None,
+    comparator: str,
+    k: int,
+) -> Tensor:
+    plan = program(x.shape[-1], k, kind, x.device)
+    start, values = layers.wires_first(x, descending)
+    values, _ = layers.forward(plan, values, comparator, count, temperature)
+    t = values.index_select(0, plan.outputs).movedim(0, -1)
+    return start + (-t if descending else t)
+
+
+def _rows(
+    x: Tensor,
+    count: Tensor | None,
+    temperature: Tensor,
+    descending: bool,
+    kind: str | None,
+    comparator: str,
+    k: int,
+) -> Tensor:
+    plan = program(x.shape[-1], k, kind, x.device)
+    _, values = layers.wires_first(x, descending)
+    values, kept = layers.forward(plan, values, comparator, count, temperature)
+    return layers.back_to_front(plan, values, kept).movedim(0, -1)

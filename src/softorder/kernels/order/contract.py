@@ -1,0 +1,60 @@
+"""Soft ranks and the soft sort of the Laplace density.
+
+Contract. `scores` is float32 or float64, rows on the last axis; `temperature` is float64 and
+broadcasts over the rows. -inf is absent and goes last, +inf is certain, NaN spoils its row.
+
+    rank   1/2 + Σ_j F((x_i - x_j)/τ); the sorted scores, and their indices
+    sort   t_j with FSum(t_j) = j - 1/2; the sorted scores, and their indices; and of every t, in
+           ascending order, also where t is not: `segment`, the number of finite scores below it;
+           `rest`, its distance from the one to which it is drawn (negative or -0: from the one
+           above); `slope`, Σ_i f((t_j - x_i)/τ)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from softorder.kernels._operators import Fused, Pair
+from softorder.kernels.order import cpu, reference
+
+
+def _keep(scores: Tensor, found: Sequence[Tensor]) -> Sequence[Tensor]:
+    return found[1:]
+
+
+def _fake_rank(
+    scores: Tensor, temperature: Tensor, descending: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    ranks, values = (scores.new_empty(scores.shape) for _ in range(2))
+    return ranks, values, scores.new_empty(scores.shape, dtype=torch.int32)
+
+
+def _fake_sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
+    t, values, rest, slope = (scores.new_empty(scores.shape) for _ in range(4))
+    order, segment = (scores.new_empty(scores.shape, dtype=torch.int32) for _ in range(2))
+    return t, values, order, segment, rest, slope
+
+
+rank = Fused(
+    "soft_rank",
+    options="",
+    outputs=3,
+    reference=Pair(reference.rank, reference.rank_vjp),
+    cpu=Pair(cpu.rank, cpu.rank_vjp),
+    keep=_keep,
+    fake=_fake_rank,
+    learns_temperature=True,
+)
+sort = Fused(
+    "soft_sort",
+    options="",
+    outputs=6,
+    reference=Pair(reference.sort, reference.sort_vjp),
+    cpu=Pair(cpu.sort, cpu.sort_vjp),
+    keep=_keep,
+    fake=_fake_sort,
+    learns_temperature=True,
+)

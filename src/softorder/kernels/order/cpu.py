@@ -1,0 +1,102 @@
+"""Calls of the compiled ranks and sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from softorder.kernels import _native
+from softorder.kernels._operators import no_gradient
+
+
+def rank(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """1/2 + Σ_j F((x_i - x_j)/τ) over the last axis; the sorted scores, and their indices."""
+    scores = scores.contiguous()
+    ranks, values = torch.empty_like(scores), torch.empty_like(scores)
+    order = torch.empty_like(scores, dtype=torch.int32)
+    _call("soft_rank_forward", temperature, descending, ranks, scores, None, values, order)
+    return ranks, values, order
+
+
+def rank_vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    return _gradients("soft_rank_backward", upstream, kept, temperature, descending, by_temperature)
+
+
+def sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
+    """t_j with FSum(t_j) = j - 1/2, the sorted scores, and their indices; and of every t
+
+    `segment`, the number of sources below it; `rest`, its distance from the one to which it is
+    drawn (negative or -0: from the one above); `slope`, Σ_i f((t_j - x_i)/τ). These are in
+    ascending order, also where t is not.
+    """
+    scores = scores.contiguous()
+    t, values, rest, slope = (torch.empty_like(scores) for _ in range(4))
+    order, segment = (torch.empty_like(scores, dtype=torch.int32) for _ in range(2))
+    found = values, order, segment, rest, slope
+    _call("soft_sort_forward", temperature, descending, t, scores, None, *found)
+    return t, *found
+
+
+def sort_vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    return _gradients("soft_sort_backward", upstream, kept, temperature, descending, by_temperature)
+
+
+def _gradients(
+    name: str,
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    by_scores, upstream = torch.empty_like(kept[0]), upstream.contiguous()
+    heat = no_gradient(by_scores)
+    if by_temperature:
+        heat = heat.new_empty(by_scores.shape[:-1])
+    wanted = heat if by_temperature else None
+    _call(name, temperature, descending, by_scores, None, upstream, *kept, heat=wanted)
+    return by_scores, heat
+
+
+def _call(
+    name: str,
+    temperature: Tensor,
+    descending: bool,
+    out: Tensor,
+    scores: Tensor | None,
+    upstream: Tensor | None,
+    *found: Tensor,
+    heat: Tensor | None = None,
+) -> None:
+    rows, n = out.shape[:-1], out.shape[-1]
+    temperature, stride = _native.dense(temperature, rows)
+    missing = (None,) * (5 - len(found))
+    _native.call(
+        name,
+        _native.pointer(scores),
+        _native.pointer(upstream),
+        _native.pointer(temperature),
+        _native.pointer(out),
+        *map(_native.pointer, (*found, *missing)),
+        _native.pointer(heat),
+        rows.numel(),
+        n,
+        stride,
+        descending,
+        out.dtype is torch.float64,
+        _native.threads(),
+    )

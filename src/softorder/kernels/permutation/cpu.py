@@ -1,0 +1,84 @@
+"""Calls of the compiled rows of permutations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.kernels import _native, fsum
+from softorder.kernels._density_numbers import density_of
+from softorder.kernels._operators import no_gradient
+from softorder.kernels.sort.rows import sort_rows
+
+
+def rows(
+    scores: Tensor, temperature: Tensor, descending: bool, density: int, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The first k rows, and centre and rest of their k + 1 thresholds."""
+    scores, n = scores.contiguous(), scores.shape[-1]
+    rows = sort_rows(scores)
+    levels = torch.arange(k + 1, device="cpu")
+    if descending:
+        levels = levels + (rows.available - k)
+    centre, rest = fsum.invert(
+        rows.values.double(), levels, temperature, density_of(density), count=rows.count
+    )
+    p = scores.new_empty(*scores.shape[:-1], k, n)
+    _call("permutation_forward", scores, centre, rest, temperature, descending, density, p)
+    if rows.finite is not None:
+        p = rows.with_certain(scores, p, descending)
+    return p, centre, rest
+
+
+def vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    density: int,
+    k: int,
+) -> tuple[Tensor, Tensor]:
+    scores, centre, rest = kept
+    if not _check.finite(scores):  # NaN spoils its row, and no gradient passes
+        upstream = torch.where(scores.isnan().any(-1)[..., None, None], 0.0, upstream)
+    scores, upstream = scores.contiguous(), upstream.contiguous()
+    out = torch.empty_like(scores)
+    settings = temperature, descending, density
+    _call("permutation_backward", scores, centre, rest, *settings, out, upstream)
+    return out, no_gradient(out)
+
+
+def _call(
+    name: str,
+    scores: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    temperature: Tensor,
+    flip: bool,
+    density: int,
+    out: Tensor,
+    upstream: Tensor | None = None,
+) -> None:
+    rows, n = scores.shape[:-1], scores.shape[-1]
+    temperature, stride = _native.dense(temperature, rows)
+    _native.call(
+        name,
+        _native.pointer(scores),
+        _native.pointer(centre),
+        _native.pointer(rest),
+        _native.pointer(temperature),
+        _native.pointer(out),
+        _native.pointer(upstream),
+        rows.numel(),
+        centre.shape[-1] - 1,
+        n,
+        stride,
+        density,
+        flip,
+        scores.dtype is torch.float64,
+        _native.threads(),
+    )

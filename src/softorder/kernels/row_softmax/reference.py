@@ -1,0 +1,116 @@
+"""Rows of SoftSort and NeuralSort in plain torch, differentiable: a sort and a table of logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.kernels import _autograd
+from softorder.kernels._operators import no_gradient
+from softorder.kernels.formulas import inverse
+from softorder.kernels.sort import sort
+from softorder.kernels.sort.completion import Completion
+
+
+def matrix(scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int) -> Tensor:
+    """The first k rows (..., k, n) of the permutation."""
+    if _check.eager() and _check.finite(scores):
+        return _finite_rows(scores, None, temperature, descending, family, k)
+    exceptions = Completion.of(scores, descending)
+    x = exceptions.only_finite(scores)
+    p = _finite_rows(x, exceptions.live, temperature, descending, family, k)
+    return exceptions.complete_rows(p)
+
+
+def rows(
+    scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The operator: these, the places of the finite scores in order, and their number."""
+    p = matrix(scores, temperature, descending, family, k)
+    live = scores.isfinite()
+    first = torch.where(live, -scores if descending else scores, math.inf)
+    return p, sort(first).order.int(), live.sum(-1, dtype=torch.int32)
+
+
+def vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    family: str,
+    k: int,
+) -> tuple[Tensor, Tensor]:
+    def result(scores: Tensor) -> Tensor:
+        return matrix(scores, temperature, descending, family, k)
+
+    (by_scores,) = _autograd.vjp(result, kept[:1], upstream)
+    return by_scores, no_gradient(by_scores)
+
+
+def _finite_rows(
+    x: Tensor, live: Tensor | None, temperature: Tensor, descending: bool, family: str, k: int
+) -> Tensor:
+    """Of finite scores, of which only what is live (None: all) takes part."""
+    n = x.shape[-1]
+    order = sort(x if live is None else torch.where(live, x, torch.inf)).order
+    place = torch.arange(k, device=x.device).expand(*x.shape[:-1], k)
+    count = torch.full_like(x[..., :1], n) if live is None else live.sum(-1, keepdim=True)
+    if descending:
+        place = count.long() - 1 - place
+    logits = _LOGITS[family](x, live, order, place.clamp(0, n - 1), count.to(x.dtype))
+    scale = inverse(temperature, logits.dtype).unsqueeze(-1)
+    return _softmax(logits, live, scale, x.dtype)
+
+
+# ---- the logits (..., k, n) of k ascending places; `order` sorts x, `count` of them are live ----
+
+
+def _softsort(
+    x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
+) -> Tensor:
+    anchors = x.gather(-1, order.gather(-1, place))
+    gap = anchors.unsqueeze(-1) - x.unsqueeze(-2)
+    return -torch.maximum(gap, -gap)  # |gap|, which inductor 2.13 differentiates wrongly here
+
+
+def _neuralsort(
+    x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
+) -> Tensor:
+    """Large parts of the logits cancel: in float64.
+
+    A common shift of the scores shifts whole rows of them: start from the smallest.
+    """
+    x = x.double() - x.detach().gather(-1, order[..., :1])
+    distances = _distances(x if live is None else torch.where(live, x, 0.0), order, count.double())
+    slope = (2 * place + 1 - count).unsqueeze(-1)
+    return slope * x.unsqueeze(-2) - distances.unsqueeze(-2)
+
+
+_LOGITS: dict[str, Callable[..., Tensor]] = {"softsort": _softsort, "neuralsort": _neuralsort}
+
+
+def _distances(x: Tensor, order: Tensor, count: Tensor) -> Tensor:
+    """Σ_l |x_i - x_l| over the first `count` of the sorted scores, x being 0 behind them.
+
+    With p scores below x_i, whose sum is C_p, and T the sum of all: (2p - n) x_i + T - 2 C_p.
+    """
+    ordered = x.gather(-1, order)
+    below = torch.arange(x.shape[-1], device=x.device)
+    upto = ordered.cumsum(-1)
+    sums = (2 * below - count) * ordered + upto[..., -1:] - 2 * (upto - ordered)
+    return torch.empty_like(sums).scatter(-1, order, sums)
+
+
+def _softmax(logits: Tensor, live: Tensor | None, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    """The softmax of scale × logits over what is live, however large the scale."""
+    if live is None:
+        z = (logits - logits.detach().amax(-1, keepdim=True)) * scale
+        return torch.softmax(z.to(dtype), -1)
+    live = live.unsqueeze(-2) | ~live.any(-1, keepdim=True).unsqueeze(-1)  # never nothing at all
+    top = torch.where(live, logits.detach(), -torch.inf).amax(-1, keepdim=True)
+    return torch.softmax(torch.where(live, (logits - top) * scale, -torch.inf).to(dtype), -1)

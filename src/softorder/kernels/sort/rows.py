@@ -1,0 +1,106 @@
+"""Rows in ascending order, with what takes no part behind everything else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.kernels.sort.contract import sort
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Finite scores, then +inf, then the absent ones (-inf); NaN only where the row has one.
+
+    `values` has no derivative. The counts are columns; None when every score is finite.
+    """
+
+    values: Tensor
+    order: Tensor  # where each value came from
+    finite: Tensor | None  # how many scores are finite
+    present: Tensor | None  # how many are not -inf
+    spoiled: Tensor | None  # whether one is NaN
+
+    @property
+    def n(self) -> int:
+        return self.values.shape[-1]
+
+    @property
+    def available(self) -> Tensor | int:
+        """How many scores take part."""
+        return self.n if self.present is None else self.present
+
+    @property
+    def count(self) -> Tensor | None:
+        """How many are finite, one number per row, as the kernels want it."""
+        return None if self.finite is None else self.finite.squeeze(-1)
+
+    def to_origin(self, ordered: Tensor) -> Tensor:
+        """Entries in sorted order, back at the places of their scores."""
+        return torch.empty_like(ordered).scatter(-1, self.order, ordered)
+
+    def mirror(self, ordered: Tensor) -> Tensor:
+        """The other way round; what is absent stays behind."""
+        if self.present is None:
+            return ordered.flip(-1)
+        place = self.places()
+        mirrored = torch.where(place < self.present, self.present - 1 - place, place)
+        return ordered.gather(-1, mirrored)
+
+    def spoil(self, result: Tensor) -> Tensor:
+        """NaN in the rows that hold one."""
+        return result if self.spoiled is None else torch.where(self.spoiled, math.nan, result)
+
+    def places(self) -> Tensor:
+        return torch.arange(self.n, device=self.values.device)
+
+    def ranges(self, descending: bool) -> tuple[Tensor, Tensor]:
+        """The places [first, last), from 0, that every score shares with its equals.
+
+        In the order of the scores as they came. The absent ones do not share, but keep theirs.
+        """
+        present = torch.as_tensor(self.available, device=self.values.device)
+        place = self.places()
+        there = place < present
+        values = torch.where(there, self.values, math.inf)
+        first = torch.searchsorted(values, values)
+        last = torch.minimum(torch.searchsorted(values, values, right=True), present)
+        if descending:
+            first, last = present - last, present - first
+        first, last = torch.where(there, first, place), torch.where(there, last, place + 1)
+        return self.to_origin(first), self.to_origin(last)
+
+    def with_certain(self, scores: Tensor, p: Tensor, descending: bool) -> Tensor:
+        """P completed: infinite scores are certain of their rows, and the absent ones go last."""
+        first, last = (v.unsqueeze(-2) for v in self.ranges(descending))
+        place = torch.arange(p.shape[-2], device=p.device).unsqueeze(-1)
+        hard = ((place >= first) & (place < last)).to(p.dtype) / (last - first)
+        p = torch.where(scores.isfinite().unsqueeze(-2), p, hard)
+        return p if self.spoiled is None else torch.where(self.spoiled.unsqueeze(-1), math.nan, p)
+
+
+def sort_rows(scores: Tensor) -> SortedRows:
+    """Sorts the last axis, stably."""
+    return rows_of(*sort(scores.detach()))
+
+
+def rows_of(values: Tensor, order: Tensor) -> SortedRows:
+    """The same from rows that are in ascending order already, NaN last."""
+    if _check.eager() and bool(values[..., [0, -1]].isfinite().all()):
+        return SortedRows(values, order, None, None, None)
+    n = values.shape[-1]
+    absent = (values == -math.inf).sum(-1, keepdim=True)
+    spoiled = values[..., -1:].isnan()
+    turn = (torch.arange(n, device=values.device) + absent) % n  # the absent ones came first
+    values, order = values.gather(-1, turn), order.gather(-1, turn)
+    finite = values.isfinite().sum(-1, keepdim=True)
+    return SortedRows(values, order, finite, n - absent, spoiled)
+
+
+def ascending(t: Tensor) -> Tensor:
+    """t, which ascends but for roundings, without those."""
+    return t + (t.detach().cummax(-1).values - t.detach()).nan_to_num(0.0)

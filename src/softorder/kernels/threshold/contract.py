@@ -1,0 +1,178 @@
+"""The threshold b of a soft top-k: Σ_i F((x_i - b)/τ) = k over the last axis.
+
+Contract. `scores` is float32 or float64, with any number of leading axes, the rows; `k` and
+`temperature` are float64 and broadcast over the rows. The threshold comes as an unevaluated sum
+b = centre + rest in the dtype of the scores, so that scores - centre is exact near b: a row near
+10^6 with τ = 10^-6 needs it. The operators stack the two, (2, rows). Rows whose threshold is not
+a finite number:
+
+    k <= 0                           centre = +inf, rest = +inf       every p is 0
+    k >= number of scores > -inf     centre = -inf, rest = 0          these p are 1
+    exactly k scores are +inf        centre = +inf, rest = -inf       these p are 1
+    m > k scores are +inf            centre = +inf, rest = -τ F⁻¹(k/m)  these p are k/m
+    a score is NaN                   centre = NaN
+
+A score of -inf always gets p = 0, and no gradient passes where the centre is not finite.
+
+The operators `softorder::threshold`, `softorder::soft_topk_forward` and `..._backward` are not
+differentiable: methods/threshold.py is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.densities import BUILT_IN, Density, UserDensity
+from softorder.kernels import _native
+from softorder.kernels._density_numbers import NUMBERED, number_of
+from softorder.kernels._operators import Operator, in_front, library
+from softorder.kernels.threshold import cpu, reference
+
+
+class Threshold(NamedTuple):
+    """b = centre + rest of every row, the two stacked, and how many passes over the row it took."""
+
+    b: Tensor
+    sweeps: Tensor
+
+    @property
+    def centre(self) -> Tensor:
+        return self.b[0]
+
+    @property
+    def rest(self) -> Tensor:
+        return self.b[1]
+
+
+def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density) -> Threshold:
+    """The threshold of every row, by whichever kernel serves the device."""
+    if isinstance(density, str):
+        density = BUILT_IN[density]
+    elif density not in NUMBERED and not isinstance(density, UserDensity):
+        density = UserDensity(density)
+    scores, k, temperature = scores.detach(), k.detach(), temperature.detach()
+    return Threshold(*_solve(scores, k, temperature, number_of(density)))
+
+
+def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+    """p and its threshold."""
+    found: tuple[Tensor, Tensor] = _forward(scores, k, temperature, density)
+    return found
+
+
+def backward(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k, and of temperature if wanted."""
+    _check.dense("the gradient", upstream)
+    found: tuple[Tensor, Tensor] = _backward(
+        upstream, scores, temperature, b, density, by_temperature
+    )
+    return found
+
+
+def backward_of_one(
+    weight: Tensor,
+    index: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    """The same where the upstream of a row (rows, n) is `weight` at `index` and 0 elsewhere."""
+    weight = weight.to(scores.dtype)
+    if (
+        _native.enabled()
+        and compiled(density)
+        and _check.plain(weight, index, scores, temperature, b)
+    ):
+        return cpu.backward(weight, scores, temperature, b, density, by_temperature, index)
+    upstream = torch.zeros_like(scores)
+    upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
+    return backward(upstream, scores, temperature, b, density, by_temperature)
+
+
+def compiled(density: int) -> bool:
+    """Whether the compiled library knows this density."""
+    return density < cpu.DENSITIES
+
+
+# ---- the operators ------------------------------------------------------------------------------
+
+
+def _fake_threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    rows = scores.shape[:-1]
+    return scores.new_empty((2, *rows)), scores.new_empty(rows, dtype=torch.int32)
+
+
+def _fake_forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape), scores.new_empty((2, *scores.shape[:-1]))
+
+
+def _fake_backward(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
+) -> tuple[Tensor, Tensor]:
+    by_row = (1 + by_temperature, *b.shape[1:])
+    return scores.new_empty(scores.shape), b.new_empty(by_row, dtype=torch.float64)
+
+
+_solve = Operator(
+    "threshold(Tensor scores, Tensor k, Tensor temperature, int density)"
+    " -> (Tensor b, Tensor sweeps)",
+    reference=reference.solve,
+    cpu=cpu.threshold,
+    compiled=lambda scores, k, temperature, density: compiled(density),
+    fake=_fake_threshold,
+)
+_forward = Operator(
+    "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, int density)"
+    " -> (Tensor p, Tensor b)",
+    reference=reference.forward,
+    cpu=cpu.forward,
+    compiled=lambda scores, k, temperature, density: compiled(density),
+    fake=_fake_forward,
+)
+_backward = Operator(
+    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, int density,"
+    " bool by_temperature) -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
+    reference=reference.backward,
+    cpu=cpu.backward,
+    compiled=lambda upstream, scores, temperature, b, density, by_temperature: compiled(density),
+    fake=_fake_backward,
+)
+
+
+# ---- vmap ---------------------------------------------------------------------------------------
+
+
+@torch.library.register_vmap("softorder::threshold", lib=library)
+def _(
+    info: object, in_dims: tuple, scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    axes = scores.dim() - 1 - (in_dims[0] is not None)
+    k, temperature = (
+        in_front(v, d, axes) for v, d in zip((k, temperature), in_dims[1:], strict=False)
+    )
+    scores = in_front(scores, in_dims[0], axes + 1)
+    batch = torch.broadcast_shapes(*(v.shape[:1] for v in (scores, k, temperature)))
+    scores = scores.expand(*batch, *scores.shape[1:])
+    return torch.ops.softorder.threshold(scores, k, temperature, density), (1, 0)

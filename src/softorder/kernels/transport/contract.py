@@ -1,0 +1,101 @@
+"""The thresholds of an entropic transport plan from scores to ordered anchors.
+
+Contract. `gains` is float64, (..., thresholds, n), or (..., 1, n) when all thresholds share it:
+what score i gains by going from anchor l to l + 1, +inf where it takes no part. `levels` is
+float64, (..., thresholds), ascending: how many scores belong below a threshold. `total` is float64,
+(..., 1): how many take part; those that are not in `gains` are certainly at the last anchor.
+`temperature` is float64 and broadcasts over the rows. The plan of score i is
+
+    P_ai ∝ exp Σ_{l<a} (gains_li - t_l)/ε      with t_l such that  Σ_i Σ_{a≤j} P_ai = levels_j
+
+for every threshold, and t = centre + ε · rest: the centre lies midway between the two scores that
+the hard plan has on its sides, so that gains - centre is exact where it matters. A threshold whose
+level is not between 0 and the number of scores that take part is closed: everything is beyond it,
+or nothing. Rows do not see each other.
+
+The operator `softorder::transport` is not differentiable: methods/transport_plan.py is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder.kernels._operators import Operator, in_front, library
+from softorder.kernels.transport import reference
+from softorder.kernels.transport.reference import Solution
+
+SOLVERS = {"newton": reference.NEWTON, "sinkhorn": reference.SINKHORN}
+
+
+def solve(
+    gains: Tensor,
+    levels: Tensor,
+    total: Tensor,
+    temperature: Tensor,
+    solver: str,
+    tolerance: float,
+    max_iterations: int,
+) -> Solution:
+    """The thresholds of every row, the number of iterations and the error that was left."""
+    tensors = (value.detach() for value in (gains, levels, total, temperature))
+    options = SOLVERS[solver], tolerance, max_iterations
+    return Solution(*_solve.dispatched(*tensors, *options))
+
+
+def _transport(
+    gains: Tensor,
+    levels: Tensor,
+    total: Tensor,
+    temperature: Tensor,
+    solver: int,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    shape = gains.shape[:-2]
+    rows, levels = math.prod(shape), levels.expand(*shape, levels.shape[-1])
+    found = reference.solve(
+        gains.reshape(rows, *gains.shape[-2:]),
+        levels.reshape(rows, levels.shape[-1]),
+        total.expand(*shape, 1).reshape(rows, 1),
+        temperature.expand(shape).reshape(rows),
+        solver,
+        tolerance,
+        max_iterations,
+    )
+    centre, rest = (value.reshape(levels.shape) for value in found[:2])
+    iterations, error = (value.reshape(shape) for value in found[2:])
+    return centre, rest, iterations, error
+
+
+def _fake(gains: Tensor, levels: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    rows = gains.shape[:-2]
+    thresholds = (*rows, levels.shape[-1])
+    return (
+        gains.new_empty(thresholds),
+        gains.new_empty(thresholds),
+        gains.new_empty(rows, dtype=torch.int32),
+        gains.new_empty(rows),
+    )
+
+
+_solve = Operator(
+    "transport(Tensor gains, Tensor levels, Tensor total, Tensor temperature, int solver,"
+    " float tolerance, int max_iterations)"
+    " -> (Tensor centre, Tensor rest, Tensor iterations, Tensor error)",
+    reference=_transport,
+    fake=_fake,
+)
+
+
+@torch.library.register_vmap("softorder::transport", lib=library)
+def _(info: Any, in_dims: tuple, gains: Tensor, *others: Any) -> tuple[tuple, tuple[int, ...]]:
+    rows = gains.dim() - 2 - (in_dims[0] is not None)
+    gains = in_front(gains, in_dims[0], rows + 2)
+    gains = gains.expand(info.batch_size, *gains.shape[1:])
+    axes = rows + 1, rows + 1, rows  # of levels, total and temperature
+    tensors = map(in_front, others[:3], in_dims[1:4], axes)
+    return torch.ops.softorder.transport(gains, *tensors, *others[3:]), (0,) * 4

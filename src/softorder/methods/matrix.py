@@ -1,0 +1,65 @@
+"""Methods that give a soft permutation P, from which everything else follows."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.kernels.sort.completion import Completion
+from softorder.methods._base import Method
+
+
+class MatrixMethod(Method):
+    """A family gives `soft_permutation`. Then, with the scores x,
+
+        sort = P x        rank_i = Σ_j j P_ji        topk_i = Σ_j clamp(k - j + 1, 0, 1) P_ji
+
+    the last one for a descending P: k rows, the last one in part.
+    """
+
+    looks_at_k = True
+
+    def soft_permutation(
+        self, scores: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        raise NotImplementedError
+
+    def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
+        if _check.eager() and _check.finite(scores):
+            return (p * scores.unsqueeze(-2)).sum(-1)
+        return Completion.of(scores, descending).values_of(p, scores)
+
+    def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
+        if _check.eager() and _check.finite(scores):
+            place = torch.arange(1, scores.shape[-1] + 1, device=p.device, dtype=p.dtype)
+            return (p * place.unsqueeze(-1)).sum(-2)
+        return Completion.of(scores, descending).ranks_of(p)
+
+    def soft_topk(
+        self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
+    ) -> Tensor:
+        return self.weighted_rows(scores, row_weights(k, scores, most), temperature)
+
+    def weighted_rows(self, scores: Tensor, weights: Tensor, temperature: Tensor) -> Tensor:
+        """Σ_j w_j P_ji for the first rows of a descending P."""
+        p = self.soft_permutation(scores, temperature, True, weights.shape[-1])
+        p = (p * weights.unsqueeze(-1)).sum(-2)
+        return torch.where(scores == -math.inf, 0.0, p)
+
+
+def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:
+    """How much of row j = 0, 1, ... is among the first k: clamp(k - j, 0, 1).
+
+    For so many rows; without a number, until it is 0 if that can be seen.
+    """
+    n = scores.shape[-1] if rows is None else rows
+    if rows is None and _check.eager():
+        n = max(math.ceil(k.detach().max().item()), 1) if k.numel() else 1
+    k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
+    place = torch.arange(n, device=scores.device)
+    return (k.to(scores.device).unsqueeze(-1) - place).clamp(0, 1).to(scores.dtype)

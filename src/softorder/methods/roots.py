@@ -1,0 +1,138 @@
+"""Roots of F-sums, FSum(t) = level, with derivatives of every kind.
+
+Differentiated implicitly, with u = (t_j - x_i)/τ,
+
+    Σ_i f(u) (dt_j - dx_i - u dτ)/τ = dlevel_j,
+
+which is made of sums again: methods/sums.py differentiates them once more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder.densities import Density
+from softorder.kernels._density_numbers import number_of
+from softorder.kernels.formulas import inverse
+from softorder.methods.sums import Law, any_sum
+
+
+def roots(
+    sources: Tensor,
+    levels: Tensor,
+    temperature: Tensor,
+    density: Law,
+    count: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """t = centre + rest with FSum(t_j) = level_j; the derivatives of t are those of the centre.
+
+    Where the slope of FSum underflows they are 0.
+    """
+    rows = sources.shape[:-1]
+    levels = levels.expand(*rows, levels.shape[-1])
+    temperature = temperature.expand(rows)
+    if torch.compiler.is_compiling():
+        number = density if isinstance(density, int) else number_of(density)
+        return torch.ops.softorder.fsum_invert(sources, levels, temperature, count, number)
+    return _Roots.apply(sources, levels, temperature, count, density)
+
+
+class _Implicit:
+    """FSum(t) = level, differentiated: Σ_i f(u)(dt - dx_i - u dτ)/τ = dlevel."""
+
+    def __init__(self, ctx: Any, tensors: tuple[Any, ...]) -> None:
+        self.x, self.temperature, self.count, self.centre, self.rest = tensors
+        self.density = ctx.density
+        self.scale = inverse(self.temperature, self.x.dtype)
+        self.rooted = self.centre.isfinite()
+        self._move_infinite_roots()
+
+    def at_roots(self, weights: Tensor | None, moment: int = 0) -> Tensor:
+        """Σ_i w_i u^moment f(u) for every root."""
+        pair = self.x, None, self.t, self.rest
+        return any_sum(*pair, weights, self.temperature, self.count, None, self.density, 1, moment)
+
+    def at_sources(self, weights: Tensor) -> Tensor:
+        """Σ_j v_j f(u) for every source; f is even."""
+        pair = self.t, self.rest, self.x, None
+        return any_sum(*pair, weights, self.temperature, None, self.count, self.density, 1, 0)
+
+    def per_slope(self, value: Tensor) -> Tensor:
+        """value / Σ_i f(u), and 0 where there is no root or no slope."""
+        slope = self.at_roots(None)
+        flat = (slope.detach() < torch.finfo(slope.dtype).tiny) | ~self.rooted
+        return torch.where(flat, 0.0, value / torch.where(flat, 1.0, slope))
+
+    def _move_infinite_roots(self) -> None:
+        """The kernels want finite, ascending roots: the infinite ones join their neighbours."""
+        n = self.centre.shape[-1]
+        first = (self.centre == -torch.inf).sum(-1, keepdim=True)
+        last = n - 1 - (self.centre == torch.inf).sum(-1, keepdim=True)
+        place = torch.arange(n, device=first.device)
+        place = torch.minimum(torch.maximum(place, first), last).clamp(0, n - 1)
+        moved = self.centre.detach().gather(-1, place)
+        moved = torch.where(moved.isfinite(), moved, 0.0)  # there are only infinite ones
+        self.t = torch.where(self.rooted, self.centre, moved)
+        self.rest = self.rest.gather(-1, place)
+
+
+def _remember_roots(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    sources, _, temperature, count, density = inputs
+    ctx.density = density
+    ctx.save_for_backward(sources, temperature, count, *output)
+
+
+def _roots_vjp(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    implicit = _Implicit(ctx, ctx.saved_tensors)
+    by_source, by_level, by_temperature = ctx.needs_input_grad[:3]
+    grads: list[Tensor | None] = [None] * 5
+    share = implicit.per_slope(upstream)
+    if by_source:
+        grads[0] = implicit.at_sources(share)
+    if by_level:
+        grads[1] = (share / implicit.scale).double()
+    if by_temperature:
+        grads[2] = (share * implicit.at_roots(None, moment=1)).double().sum(-1)
+    return tuple(grads)
+
+
+class _Roots(torch.autograd.Function):
+    generate_vmap_rule = True
+    backward = staticmethod(_roots_vjp)
+
+    @staticmethod
+    def forward(
+        sources: Tensor,
+        levels: Tensor,
+        temperature: Tensor,
+        count: Tensor | None,
+        density: Density,
+    ) -> tuple[Tensor, Tensor]:
+        number = number_of(density)
+        return torch.ops.softorder.fsum_invert(sources, levels, temperature, count, number)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        _remember_roots(ctx, inputs, output)
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_forward(*ctx.to_save)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> tuple[Tensor, None]:
+        implicit = _Implicit(ctx, ctx.saved_tensors)
+        by_source, by_level, by_temperature = tangents[:3]
+        total = torch.zeros_like(implicit.centre)
+        if by_source is not None:
+            total = total + implicit.at_roots(by_source)
+        if by_temperature is not None:
+            heat = implicit.at_roots(None, moment=1)
+            total = total + by_temperature.unsqueeze(-1).to(heat.dtype) * heat
+        if by_level is not None:
+            total = total + by_level.to(total.dtype) / implicit.scale
+        return implicit.per_slope(total), None
+
+
+torch.library.register_autograd("softorder::fsum_invert", _roots_vjp, setup_context=_remember_roots)
