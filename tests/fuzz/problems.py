@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import torch
 
 import softorder as so
-from softorder.methods import NetworkMethod
 from softorder.kernels.network.layers import COMPARATORS
+from softorder.methods import NetworkMethod
 from tests.fuzz import values
 
 _MOST = 70_000  # scores in a row, rows, or both together

@@ -7,8 +7,8 @@ import torch
 
 import softorder as so
 from softorder.kernels import _native
-from softorder.methods import NetworkMethod
 from softorder.kernels.network.layers import COMPARATORS
+from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS
 
 _TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-4}

@@ -86,7 +86,8 @@ def test_what_takes_no_part_gets_nothing(family):
     assert (found[0][:, ~there] == 0).all()
     assert (gradient[~there] == 0).all()
     few = torch.tensor([0.5, -math.inf, 1.5], dtype=torch.float64)
-    assert (_compiled(family, few, 3, 1.0, True, torch.ones(3, 3).double())[0][0][2] == 0).all()
+    last = _compiled(family, few, 3, 1.0, True, torch.ones(3, 3).double())[0][0][2]
+    assert last.tolist() == [0, 1, 0]  # what is absent comes last
 
 
 @pytest.mark.parametrize("family", FAMILIES)

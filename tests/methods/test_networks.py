@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.methods import NetworkMethod
 from softorder.kernels.network.layers import COMPARATORS
+from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS, SORTING_KINDS, selection_network, sorting_network
 from softorder.networks.choice import network_for
 
