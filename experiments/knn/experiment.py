@@ -45,7 +45,9 @@ def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
     method, loss = arm.split(", ")
     model = so.nn.SoftKNN(body, config.k, method=method, loss=loss).to(setting.device)
     sizes = (config.queries, config.templates)
-    model.calibrate(*images.images[: sum(sizes)].split(sizes), softness=config.softness)
+    outside = 1 - config.k / config.templates  # what others have when nothing is decided
+    softness = config.softness / outside
+    model.calibrate(*images.images[: sum(sizes)].split(sizes), softness=softness)
     _train(model, images, config, partial(_soft, queries=config.queries))
     return _neighbours(model, images)
 

@@ -59,6 +59,25 @@ def test_moves_with_the_scores(method):
     torch.testing.assert_close(smallest, tau)
 
 
+@pytest.mark.parametrize(
+    "method",
+    [r.name for r in so.methods() if r.operator == "soft_topk" and not r.breaks]
+    + ["softsort", "neuralsort", "sequential_softmax", "network"],
+)
+def test_every_method_has_a_softness(method):
+    scores = _scores(4, 12)
+    tau = _calibrate(scores, 3, softness=0.3, method=method)
+    found = _softness(scores, 3, tau, method)
+    torch.testing.assert_close(found, torch.full_like(found, 0.3), rtol=0, atol=1e-4)
+
+
+def test_a_softness_that_a_method_never_has_is_an_error():
+    """As τ → 0 a renormalised sigmoid shares k among all positive scores."""
+    scores = torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    with pytest.raises(ValueError, match=r"'renormalized_sigmoid' has no temperature of softness"):
+        _calibrate(scores, 1, softness=0.1, method="renormalized_sigmoid")
+
+
 def test_shared_by_all_rows():
     scores = _scores(8, 50) * torch.logspace(-1, 1, 8, dtype=torch.float64).unsqueeze(-1)
     tau = _calibrate(scores, 5, softness=0.3, shared=True)
@@ -131,7 +150,7 @@ def test_a_softness_means_the_same_for_any_n():
         ({"softness": 0}, ValueError, r"softness must be between 0 and 1, both excluded.*0"),
         ({"softness": 1.0}, ValueError, r"softness must be between 0 and 1"),
         ({"softness": "some"}, TypeError, r"softness must be a real number"),
-        ({"method": "softsort"}, ValueError, r"method must be laplace.*'softsort'"),
+        ({"method": "permutahedron"}, ValueError, r"method must be one of.*'permutahedron'"),
         ({"method": "lapsum"}, ValueError, r"did you mean 'laplace'"),
         ({"shared": 1}, TypeError, r"shared must be True or False"),
     ],

@@ -48,6 +48,16 @@ def threshold(name: str, density: object, is_one: bool) -> None:
         )
 
 
+def softness(method: object, softness: float, reached: Tensor) -> None:
+    """A softness that the method has at some temperature."""
+    if reached.numel() and not bool(((reached - softness).abs() < 1e-3).all()):
+        low, high = reached.min().item(), reached.max().item()
+        raise ValueError(
+            f"the method {method!r} has no temperature of softness {softness:g} for all these "
+            f"scores: the nearest are between {low:.3g} and {high:.3g}"
+        )
+
+
 def cost(cost: object) -> None:
     """`cost`, of transport, is "squared" or a function of scores and anchors."""
     if cost != "squared" and not callable(cost):

@@ -22,6 +22,12 @@ class Density(ABC):
     """
 
     name: str = ""
+    # What the registry tells of the methods that come from it.
+    smoothness: str = ""
+    paper: str = ""
+    aliases: tuple[str, ...] = ()  #: names under which people may look for it
+    linear: bool = False  #: whether sums of F over n sorted scores take O(n), not O(n²)
+
     #: How F(-a) vanishes: like an exponential, like 1/a, or at a finite a.
     decay: str = "exponential"
     #: Whether log_tail and log_pdf are exact where tail and pdf underflow.

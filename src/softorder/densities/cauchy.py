@@ -17,6 +17,8 @@ class Cauchy(TailDensity):
     # Beyond 1 everything is written in 1/a: no square overflows, no derivative is inf/inf.
 
     name = "cauchy"
+    smoothness = "smooth"
+    paper = "LapSum (Struski et al. 2025), section 3"
     logarithmic = True
     decay = "hyperbola"
 

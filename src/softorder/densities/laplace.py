@@ -15,6 +15,10 @@ class Laplace(TailDensity):
     """
 
     name = "laplace"
+    smoothness = "once, f has a kink"
+    paper = "LapSum (Struski et al. 2025)"
+    aliases = ("lapsum", "lap-top-k", "lap_topk")
+    linear = True
     logarithmic = True
 
     def tail(self, a: Tensor) -> Tensor:

@@ -15,6 +15,9 @@ class Logistic(Density):
     """
 
     name = "logistic"
+    smoothness = "smooth"
+    paper = "LapSum, section 3; top-k: k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
+    aliases = ("sigmoid", "khot", "k-hot")
     logarithmic = True
 
     def cdf(self, u: Tensor) -> Tensor:

@@ -16,6 +16,9 @@ class Normal(TailDensity):
     """F(-a) = erfc(a/√2)/2, the Gaussian. ψ(p) = -f(F⁻¹(p))."""
 
     name = "normal"
+    smoothness = "smooth"
+    paper = "LapSum (Struski et al. 2025), section 3"
+    aliases = ("gaussian", "gauss", "probit", "erf")
     logarithmic = True
 
     def tail(self, a: Tensor) -> Tensor:

@@ -16,6 +16,10 @@ class Uniform(Density):
     """
 
     name = "uniform"
+    smoothness = "piecewise linear"
+    paper = "LapSum, section 3; top-k: projection onto the capped simplex, exact 0 and 1"
+    aliases = ("sparse", "sparsemax", "euclidean", "projection")
+    linear = True
     decay = "none"
 
     def cdf(self, u: Tensor) -> Tensor:
@@ -53,6 +57,10 @@ class UnitUniform(Density):
     """
 
     name = "uniform"
+    smoothness = "piecewise linear"
+    paper = "LapSum, section 3; top-k: projection onto the capped simplex, exact 0 and 1"
+    aliases = ("sparse", "sparsemax", "euclidean", "projection")
+    linear = True
     decay = "none"
 
     def cdf(self, u: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from softorder.densities import BUILT_IN, Density, UserDensity
 
 NUMBERED = tuple(BUILT_IN.values())
+COMPILED = 5  #: so many of them the compiled library knows: the first ones
 _NUMBER = {density.name: number for number, density in enumerate(NUMBERED)}
 _users: WeakValueDictionary[int, Density] = WeakValueDictionary()
 _traced: dict[int, Density] = {}  # kept alive for the graphs that name them

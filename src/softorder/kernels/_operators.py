@@ -84,6 +84,8 @@ class Fused:
         the gradients of the scores and, if wanted, of the temperature of every row (float64).
     fake(scores, temperature, descending, *options)
         empty tensors of the shapes and types that `forward` returns.
+    compiled(*options)
+        whether the compiled library knows these options.
     """
 
     def __init__(
@@ -96,14 +98,16 @@ class Fused:
         cpu: Pair,
         keep: Callable[..., Sequence[Tensor]],
         fake: Callable[..., tuple[Tensor, ...]],
+        compiled: Callable[..., bool] = lambda *options: True,
         learns_temperature: bool = False,
     ) -> None:
-        self.keep, self.learns_temperature = keep, learns_temperature
+        self.keep, self.compiled, self.learns_temperature = keep, compiled, learns_temperature
         settings = f"Tensor temperature, bool descending{{}}{options and ', ' + options}"
         self.forward = Operator(
             f"{name}(Tensor scores, {settings.format('')}) -> ({', '.join(['Tensor'] * outputs)})",
             reference=_bare(reference.forward),
             cpu=_bare(cpu.forward),
+            compiled=lambda scores, temperature, descending, *options: compiled(*options),
             fake=_bare(fake),
         )
         self.vjp = Operator(
@@ -111,17 +115,20 @@ class Fused:
             f" {settings.format(', bool by_temperature')}) -> (Tensor, Tensor)",
             reference=reference.vjp,
             cpu=cpu.vjp,
+            compiled=lambda upstream, kept, tau, down, by_tau, *options: compiled(*options),
             fake=_fake_vjp,
         )
         torch.library.register_autograd(
             f"softorder::{name}", self._backward, setup_context=self._remember, lib=library
         )
 
-    def serves(self, scores: Tensor, temperature: Tensor) -> bool:
+    def serves(self, scores: Tensor, temperature: Tensor, *options: Any) -> bool:
         """Whether there is more to this kernel than its reference, here and now.
 
         torch.func and forward mode are not content with a vector-Jacobian product.
         """
+        if not self.compiled(*options):
+            return False
         if temperature.requires_grad and torch.is_grad_enabled() and not self.learns_temperature:
             return False
         if _check.eager():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softorder.losses._classes import Samples
-from softorder.losses._mass import all_log_masses, log_masses
+from softorder.losses._mass import every_log_mass, log_masses
 
 _MOST = 600.0  # e^600 is a float64
 
@@ -34,7 +34,7 @@ class Operator:
         own = None if weight is None else weight.double()[samples.target]
         losses = losses if own is None else losses * own
         if self.label_smoothing > 0:
-            every = -_log_mixture(p.unsqueeze(-2), all_log_masses(self.method, x, ks, tau))
+            every = -_log_mixture(p.unsqueeze(-2), every_log_mass(self.method, x, ks, tau))
             if weight is not None:
                 every = every * (weight if classes is None else weight[classes])
             smooth = self.label_smoothing

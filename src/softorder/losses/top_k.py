@@ -11,7 +11,7 @@ from torch.nn import functional
 from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.losses._classes import Samples
-from softorder.losses._mass import check_method, operator_of
+from softorder.losses._mass import check_method, operator_for
 from softorder.losses._mixture import Operator
 from softorder.nn._tempered import Tempered
 
@@ -145,7 +145,7 @@ class TopKCrossEntropyLoss(Tempered):
         reduction: str = "mean",
         learnable_temperature: bool = False,
     ) -> None:
-        super().__init__(operator_of(method), method, temperature, learnable_temperature)
+        super().__init__(operator_for(method), method, temperature, learnable_temperature)
         _check.weights.p_k(p_k)
         _check.weights.candidates(max(_weighted(p_k)), m, None)
         _check.choice("top1", top1, TOP1)

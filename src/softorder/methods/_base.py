@@ -8,7 +8,10 @@ from html import escape
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from torch import Tensor
+
 from softorder import _check
+from softorder.methods import masses
 
 
 class Method:
@@ -42,6 +45,15 @@ class Method:
     looks_at_k: bool = False  #: soft_topk takes `most`, the next integer, of a k that is a number
     untraced: tuple[str, ...] = ()  #: operators that look at k: neither vmap nor compile
     breaks: Mapping[str, tuple[str, ...]] = MappingProxyType({})  #: laws, by operator
+
+    def log_masses(
+        self, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+    ) -> Tensor:
+        """log S_k of one element of each row (rows, n), for several k, as float64 (rows, len(ks)).
+
+        Losses ask for it. A method that has a shorter way than all of its rows says so here.
+        """
+        return masses.log_masses(self, scores, index, ks, temperature)
 
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]

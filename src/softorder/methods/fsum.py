@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 
 import torch
@@ -44,18 +43,12 @@ class FSumMethod(Method):
 
     operators = tuple(_FAST)
 
-    def __init__(
-        self,
-        density: Density,
-        smoothness: str = "",
-        paper: str = "",
-        cost: Mapping[str, str] = _TILED,
-    ) -> None:
+    def __init__(self, density: Density) -> None:
         self.density = density
         self.name = density.name
-        self.smoothness = smoothness
-        self.paper = paper
-        self.cost = cost
+        self.smoothness = density.smoothness
+        self.paper = density.paper
+        self.cost = _FAST if density.linear else _TILED
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._rank, descending=descending)
@@ -167,9 +160,5 @@ def _nought(value: Tensor) -> Tensor:
     return value - value.detach()
 
 
-_LAPSUM = "LapSum (Struski et al. 2025)"
-register(FSumMethod(BUILT_IN["laplace"], "once, kink in f at ties", _LAPSUM, _FAST))
-register(FSumMethod(BUILT_IN["logistic"], "smooth", f"{_LAPSUM}, section 3"))
-register(FSumMethod(BUILT_IN["normal"], "smooth", f"{_LAPSUM}, section 3"))
-register(FSumMethod(BUILT_IN["cauchy"], "smooth", f"{_LAPSUM}, section 3"))
-register(FSumMethod(BUILT_IN["uniform"], "piecewise linear", f"{_LAPSUM}, section 3", _FAST))
+for _density in BUILT_IN.values():
+    register(FSumMethod(_density))

@@ -27,7 +27,7 @@ def run(
     *options: Any,
 ) -> Tensor:
     """The kernel's result; where it cannot run, `plain(scores, temperature)`, which is the same."""
-    if not kernel.serves(scores, temperature):
+    if not kernel.serves(scores, temperature, *options):
         return plain(scores, temperature)
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:

@@ -1,6 +1,6 @@
 """F-sums with derivatives of every kind, on top of kernels without any.
 
-Everything is a call of one sum, which is closed under differentiation (kernels/fsum/contract.py): with
+Everything is a call of one sum, which is closed under differentiation (kernels/fsum): with
 G(u) = u^m F^(a)(u) and u = (t_j - x_i)/τ,
 
     S_j = Σ_i w_i G(u)     ∂S_j/∂t_j = Σ_i w_i G'(u)/τ     ∂S_j/∂x_i = -w_i G'(u)/τ

@@ -20,6 +20,7 @@ from softorder.kernels._density_numbers import density_of, number_of
 from softorder.kernels._operators import library
 from softorder.kernels.formulas import distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
+from softorder.methods.one_entry import log_entries
 
 
 class ThresholdMethod(Method):
@@ -34,13 +35,13 @@ class ThresholdMethod(Method):
     operators = ("soft_topk", "log_soft_topk")
     cost = "O(n)"
 
-    def __init__(self, density: Density, smoothness: str = "", paper: str = "") -> None:
+    def __init__(self, density: Density) -> None:
         self.density = density
         # A user's density may have parameters of its own, which only the formulas see.
         self.number = None if isinstance(density, UserDensity) else number_of(density)
         self.name = density.name
-        self.smoothness = smoothness
-        self.paper = paper
+        self.smoothness = density.smoothness
+        self.paper = density.paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         if self.number is not None and (_check.eager() or _check.traceable()):
@@ -49,6 +50,11 @@ class ThresholdMethod(Method):
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
+
+    def log_masses(
+        self, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+    ) -> Tensor:
+        return log_entries(self, scores, index, ks, temperature)
 
     def distance(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         """u = (x - b)/τ with its derivatives, as far as u is finite."""
@@ -177,25 +183,5 @@ torch.library.register_autograd(
 )
 
 
-_SMOOTH = "smooth"
-register(
-    ThresholdMethod(BUILT_IN["laplace"], "once, kink in f at b", "LapSum (Struski et al. 2025)"),
-    aliases=("lapsum", "lap-top-k", "lap_topk"),
-)
-register(
-    ThresholdMethod(
-        BUILT_IN["logistic"], _SMOOTH, "k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
-    ),
-    aliases=("sigmoid", "khot", "k-hot"),
-)
-register(
-    ThresholdMethod(BUILT_IN["normal"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"),
-    aliases=("gaussian", "gauss", "probit", "erf"),
-)
-register(ThresholdMethod(BUILT_IN["cauchy"], _SMOOTH, "LapSum (Struski et al. 2025), section 3"))
-register(
-    ThresholdMethod(
-        BUILT_IN["uniform"], "piecewise linear, exact 0 and 1", "projection onto the capped simplex"
-    ),
-    aliases=("sparse", "sparsemax", "euclidean", "projection"),
-)
+for _density in BUILT_IN.values():
+    register(ThresholdMethod(_density), _density.aliases)

@@ -14,9 +14,8 @@ from softorder.nn.functional.neighbours import (
     DISTANCES,
     distances,
     nearest_neighbours,
-    softness_to_temperature,
 )
-from softorder.ops import log_soft_topk, soft_topk
+from softorder.ops import calibrate_temperature, log_soft_topk, soft_topk
 
 _LOSSES = {"share": "soft_topk", "log_share": "log_soft_topk"}
 
@@ -140,13 +139,15 @@ class SoftKNN(Tempered):
     def calibrate(
         self, queries: Tensor, templates: Tensor | None = None, *, softness: float = 0.3
     ) -> float:
-        """Sets the temperature so that this part of the soft neighbours is not among the k nearest.
+        """Sets the temperature to that of a stated softness, as `so.calibrate_temperature` has it.
 
-        Returns the temperature. The network as it is now sets the scale: call it before training.
+        Of the mass that others than the k nearest have when nothing is decided, they keep this
+        part. Returns the temperature. The network as it is now sets the scale: call it before
+        training.
         """
-        _check.share("softness", softness)
         scores = self._scores(queries, templates)
-        temperature = softness_to_temperature(scores, self.k, self.method, softness)
+        options: dict[str, Any] = {"softness": softness, "method": self.method, "shared": True}
+        temperature = calibrate_temperature(scores, self.k, **options).item()
         self.temperature = temperature
         return temperature
 

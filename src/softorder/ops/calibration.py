@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,8 +11,7 @@ from torch import Tensor
 
 from softorder import _axis, _check, hard
 from softorder.densities import Density
-from softorder.methods import ThresholdMethod
-from softorder.ops._method import method_of
+from softorder.ops._method import computation
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
 _HALVINGS = 60  # of the logarithm of that: to the last digit
@@ -38,16 +38,18 @@ def calibrate_temperature(
 
     It rises with τ from 0 (hard) to 1 (every p is k/n), for every density and all scores: with
     d = f(u)/Σf(u), its derivative is a covariance of h and u, which both rise with the scores. So
-    there is one τ for each softness in between. It moves with the scores: calibrate(a·x + c) is
-    a·calibrate(x). For a fixed k it shrinks as n grows, since ever more scores crowd below the
-    threshold: a temperature that was found for a few classes is too soft for many. For a fixed k/n
-    it stays.
+    there is one τ for each softness in between. Of the other methods some rise and fall, and some
+    never become hard: for these it is one τ with that softness, and an error if none is found.
+
+    It moves with the scores: calibrate(a·x + c) is a·calibrate(x). For a fixed k it shrinks as n
+    grows, since ever more scores crowd below the threshold: a temperature that was found for a few
+    classes is too soft for many. For a fixed k/n it stays.
 
     Args:
         scores: as in `so.soft_topk`.
         k: as in `so.soft_topk`, without a gradient.
         softness: a number between 0 and 1, both excluded.
-        method: a density, by name or your own.
+        method: as in `so.soft_topk`.
         dim: the axis along which the scores compete.
         largest: False for the k smallest.
         mask: as in `so.soft_topk`.
@@ -76,11 +78,12 @@ def calibrate_temperature(
     _check.between("softness", softness)
     _check.flag("shared", shared)
     _check.flag("differentiable", differentiable)
-    found = method_of("soft_topk", method)
-    _check.methods.threshold("method", method, isinstance(found, ThresholdMethod))
-    assert isinstance(found, ThresholdMethod)
-    decision = _Decision.of(_axis.rows(scores, dim, largest, mask).double(), k, found)
+    compute = computation("soft_topk", method)
+    decision = _Decision.of(_axis.rows(scores, dim, largest, mask).double(), k, compute)
     tau = decision.solve(softness, shared)
+    if _check.eager():
+        reached = torch.where(decision.open, decision.softness(tau.detach(), shared), softness)
+        _check.methods.softness(method, softness, reached)
     if differentiable:
         tau = decision.with_gradient(tau, shared)
     open_rows = decision.open.any() if shared else decision.open
@@ -95,14 +98,14 @@ class _Decision:
 
     x: Tensor
     k: Tensor
-    method: ThresholdMethod
+    compute: Callable[..., Tensor]  # p
     chosen: Tensor  # h
     most: Tensor  # Σ h (h - k/n)
     open: Tensor
     spoiled: Tensor  # rows with NaN
 
     @staticmethod
-    def of(x: Tensor, k: float | Tensor, method: ThresholdMethod) -> _Decision:
+    def of(x: Tensor, k: float | Tensor, compute: Callable[..., Tensor]) -> _Decision:
         certain = x == math.inf
         spoiled = x.isnan().any(-1)
         count = _axis.per_row(k).detach().to(x.device) - certain.sum(-1)
@@ -111,10 +114,10 @@ class _Decision:
         count = torch.minimum(count.clamp(min=0), present).expand(x.shape[:-1])
         chosen = hard.topk(x.detach(), count) if x.shape[-1] else x.detach()
         most = (chosen * chosen).sum(-1) - count * count / present.clamp(min=1)
-        return _Decision(x, count, method, chosen, most, most > 1e-9 * count, spoiled)
+        return _Decision(x, count, compute, chosen, most, most > 1e-9 * count, spoiled)
 
     def softness(self, temperature: Tensor, shared: bool) -> Tensor:
-        p = self.method.soft_topk(self.x, self.k, temperature)
+        p: Tensor = self.compute(self.x, self.k, temperature)
         miss = (self.chosen * (self.chosen - p)).sum(-1)
         share = torch.where(self.open, miss, 0.0) / torch.where(self.open, self.most, 1.0)
         return share.sum() / self.open.sum().clamp(min=1) if shared else share

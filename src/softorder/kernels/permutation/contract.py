@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels._density_numbers import COMPILED
 from softorder.kernels._operators import Fused, Pair
 from softorder.kernels.permutation import cpu, reference
 
@@ -37,6 +38,7 @@ permutation = Fused(
     outputs=3,
     reference=Pair(reference.rows, reference.vjp),
     cpu=Pair(cpu.rows, cpu.vjp),
+    compiled=lambda density, k: density < COMPILED,
     keep=_keep,
     fake=_fake,
 )

@@ -28,7 +28,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import _native
-from softorder.kernels._density_numbers import NUMBERED, number_of
+from softorder.kernels._density_numbers import COMPILED, NUMBERED, number_of
 from softorder.kernels._operators import Operator, in_front, library
 from softorder.kernels.threshold import cpu, reference
 
@@ -104,7 +104,7 @@ def backward_of_one(
 
 def compiled(density: int) -> bool:
     """Whether the compiled library knows this density."""
-    return density < cpu.DENSITIES
+    return density < COMPILED
 
 
 # ---- the operators ------------------------------------------------------------------------------

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from softorder.kernels import _native
 
-DENSITIES = 5  # that the library knows: the first ones of softorder.densities.BUILT_IN
-
 
 def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
     """p, and its thresholds: centres and rests, stacked."""

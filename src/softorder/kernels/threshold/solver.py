@@ -101,7 +101,7 @@ class Solver:
         self.b[0, rows.index], self.b[1, rows.index] = centre, rest
         self.sweeps[rows.index] = np.rint(rows.sweeps)
 
-    # ---- rows whose threshold is not a finite number: the contract of kernels/threshold/contract.py -----
+    # ---- rows whose threshold is not a finite number: see contract.py ---------------------------
 
     def _drop_rootless(self, rows: Rows, suspects: Array) -> Rows:
         """Answers those suspects that have no finite threshold, and returns the other rows."""

@@ -1,7 +1,7 @@
 """Steps from anchor to anchor, the plans and the curvature they make: of solvers and derivatives.
 
-The names are those of kernels/transport/reference.py: E the steps, P the plan, Q and U its parts below
-and above a threshold, J the curvature.
+The names are those of kernels/transport/reference.py: E the steps, P the plan, Q and U its parts
+below and above a threshold, J the curvature.
 """
 
 from __future__ import annotations

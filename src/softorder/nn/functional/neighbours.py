@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from softorder import _check, hard
+from softorder import _check
 from softorder.nn.functional.nearest import nearest
 from softorder.ops import soft_topk
 
@@ -110,26 +108,3 @@ def _euclidean(queries: Tensor, templates: Tensor) -> Tensor:
     return torch.cdist(
         queries.to(dtype), templates.to(dtype), compute_mode="donot_use_mm_for_euclid_dist"
     )
-
-
-def softness_to_temperature(
-    scores: Tensor, k: float, method: str | object, softness: float
-) -> float:
-    """The temperature at which the part `softness` of a soft top-k is not on the hard top-k.
-
-    By bisection: a hotter soft top-k is softer.
-    """
-    scores = scores.detach()
-    chosen = hard.topk(scores, k)
-    spread = scores[scores.isfinite()].std().item()
-    if not spread > 0:
-        return 1.0
-    low, high = 1e-6 * spread, 1e3 * spread
-    for _ in range(40):
-        middle = math.sqrt(low * high)
-        weights = soft_topk(scores, k, method=method, temperature=middle)
-        if 1 - (weights * chosen).sum(-1).mean().item() / k < softness:
-            low = middle
-        else:
-            high = middle
-    return high

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -27,7 +27,10 @@ from softorder.kernels._autograd import by_autograd
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import Operator, library
 from softorder.kernels.formulas import distance, exact_distance
-from softorder.methods.threshold import ThresholdMethod
+from softorder.methods.masses import log_masses
+
+if TYPE_CHECKING:
+    from softorder.methods.threshold import ThresholdMethod
 
 _FAINT = -60.0  # of log p_y: from here on 1/p_y is not for float32
 
@@ -38,7 +41,7 @@ def log_entries(
     """log p of the elements `index` (rows,) of scores (rows, n), as float64 (rows, len(ks))."""
     number = method.number
     if number is None or not (_check.eager() or _check.traceable()):
-        return plain_log_entries(method, scores, index, ks, temperature)
+        return log_masses(method, scores, index, ks, temperature)
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:
         temperature = temperature.expand(scores.shape[:-1])
@@ -47,18 +50,6 @@ def log_entries(
     if learns:
         return _LogEntries.apply(scores, index, temperature, ks, number, method)
     return _forward(scores, index, temperature, ks, number)[0]
-
-
-def plain_log_entries(
-    method: Any, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
-) -> Tensor:
-    """The same from the logarithms of all p, by any method that has them."""
-    entries = []
-    for k in ks:
-        count = torch.full((), k, dtype=torch.float64, device="cpu")
-        log_p = method.log_soft_topk(scores, count, temperature)
-        entries.append(log_p.gather(-1, index.unsqueeze(-1)))
-    return torch.cat(entries, -1).double()
 
 
 def _forward(
@@ -127,7 +118,7 @@ def _plain_backward(ctx: Any, upstream: Tensor) -> list[Tensor | None]:
     ks, _ = ctx.statics
     inputs = [v for v in (scores, temperature) if v.requires_grad]
     with torch.enable_grad():
-        entries = plain_log_entries(ctx.method, scores, index, ks, temperature)
+        entries = log_masses(ctx.method, scores, index, ks, temperature)
         found = iter(torch.autograd.grad(entries, inputs, upstream, create_graph=True))
     return [next(found) if v.requires_grad else None for v in (scores, temperature)]
 

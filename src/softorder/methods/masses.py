@@ -1,0 +1,61 @@
+"""log S_k: how surely an element is among the first k, from whatever operators a method has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from softorder.methods._base import Method
+
+# A stable logarithm is best; rows of a permutation, added up, serve every k at once.
+OPERATORS = ("log_soft_topk", "soft_permutation", "soft_topk")
+
+
+def operator_of(method: Method) -> str:
+    """The operator by which a method tells the mass; without any, one that it will be asked for."""
+    return next((name for name in OPERATORS if name in method.operators), OPERATORS[0])
+
+
+def log_masses(
+    method: Method, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+) -> Tensor:
+    """log S_k of one element of each row (rows, n), as float64 (rows, len(ks))."""
+    at = index.unsqueeze(-1)
+    logarithm = _identity if operator_of(method) == "log_soft_topk" else _log
+    masses = _masses(method, scores, ks, temperature)
+    return torch.cat([logarithm(mass.gather(-1, at)) for mass in masses], -1).double()
+
+
+def all_log_masses(
+    method: Method, scores: Tensor, ks: tuple[int, ...], temperature: Tensor
+) -> Tensor:
+    """The same for every element, (rows, n, len(ks))."""
+    logarithm = _identity if operator_of(method) == "log_soft_topk" else _log
+    masses = _masses(method, scores, ks, temperature)
+    return torch.stack([logarithm(mass) for mass in masses], -1).double()
+
+
+def _masses(
+    method: Method, scores: Tensor, ks: tuple[int, ...], temperature: Tensor
+) -> list[Tensor]:
+    """What the operator says of all elements, for every k."""
+    operator = operator_of(method)
+    compute = getattr(method, operator)
+    if operator == "soft_permutation":
+        rows = compute(scores, temperature, True, max(ks)).cumsum(-2)
+        return [rows[..., k - 1, :] for k in ks]
+    counts = [torch.full((), k, dtype=torch.float64, device="cpu") for k in ks]
+    return [compute(scores, k, temperature) for k in counts]
+
+
+def _identity(log_mass: Tensor) -> Tensor:
+    return log_mass
+
+
+def _log(mass: Tensor) -> Tensor:
+    """log S, or that of the smallest number where S underflows: finite, without a gradient."""
+    least = torch.finfo(mass.dtype).tiny
+    return torch.log(mass.clamp(min=least).double())
