@@ -7,8 +7,8 @@ the user's density, which has the same plain code for every operator.
 
 import pytest
 
+from tests.laws.all_laws import EAGER, TRACED
 from tests.laws.registry import TOPK, cases
-from tests.laws.statutes import EAGER, TRACED
 
 
 def _bound(law):

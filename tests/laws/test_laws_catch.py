@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.laws.statutes import EAGER, TRACED
+from tests.laws.all_laws import EAGER, TRACED
 
 
 @pytest.mark.parametrize("law", [*EAGER, *TRACED], ids=str)

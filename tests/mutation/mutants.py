@@ -161,7 +161,7 @@ PYTHON = (
         ("tests/test_hard_orderings.py",),
     ),
     Mutant(
-        "src/softorder/_check/_sizes.py",
+        "src/softorder/_check/_per_row.py",
         "if not (low >= 0 and high <= n):\n        raise ValueError(_k_range",
         "if low < 0 or high > n:\n        raise ValueError(_k_range",
         "a NaN among several k is accepted",
@@ -203,7 +203,7 @@ PYTHON = (
         _laws("mass_is_k"),
     ),
     Mutant(
-        "src/softorder/methods/masks.py",
+        "src/softorder/methods/baselines.py",
         "rest = torch.where(more, rest, 0.0)  # with k = n nothing moves",
         "",
         "at k = n a renormalised sigmoid has a gradient",

@@ -203,7 +203,7 @@ def test_addresses_come_from_one_place():
     """Whoever writes the next kernel asks _native.pointer, which knows what a kernel can read."""
     sources = Path(_native.__file__).parents[1].rglob("*.py")
     asking = {source.name for source in sources if ".data_ptr(" in source.read_text()}
-    assert asking == {"native.py", "_mode.py"}
+    assert asking == {"_native.py", "_mode.py"}
 
 
 # ---- modes of torch -----------------------------------------------------------------------------

@@ -20,18 +20,31 @@ from softorder._check import (
 )
 from softorder._check._kinds import dense, no_wrapper
 from softorder._check._mode import PLAIN, eager, finite, plain, traceable, transformed
-from softorder._check._numbers import between, count, max_iterations, positive, share, tolerance
 from softorder._check._options import (
+    between,
     choice,
+    count,
     flag,
+    max_iterations,
     needed,
     one_of,
+    positive,
     reduction,
+    share,
     subclass,
     together,
+    tolerance,
 )
-from softorder._check._sizes import k, k_alone, positive_k, q, q_alone, whole_k
-from softorder._check._temperature import temperature, temperature_alone
+from softorder._check._per_row import (
+    k,
+    k_alone,
+    positive_k,
+    q,
+    q_alone,
+    temperature,
+    temperature_alone,
+    whole_k,
+)
 from softorder._check._tensors import floating, mask, points, probs, scores, whole
 from softorder._check._values import PerRow
 

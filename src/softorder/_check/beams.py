@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from softorder._check import _values
 from softorder._check._mode import eager
-from softorder._check._numbers import at_least, count
+from softorder._check._options import at_least, count
 from softorder._check._tensors import with_axes
 
 

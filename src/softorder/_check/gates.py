@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from softorder._check._numbers import at_least
-from softorder._check._options import choice
+from softorder._check._options import at_least, choice
 from softorder._check._tensors import floating
 
 

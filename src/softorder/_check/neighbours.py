@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from softorder._check._mode import eager
-from softorder._check._numbers import count
+from softorder._check._options import count
 from softorder._check._tensors import integers, with_axes
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from softorder._check import _kinds, _values
 from softorder._check._mode import eager
-from softorder._check._numbers import count
+from softorder._check._options import count
 from softorder._check._values import broadcasts, is_number
 
 _SUM = 1e-4  # how far from 1 a distribution may sum

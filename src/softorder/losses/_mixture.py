@@ -15,7 +15,7 @@ _MOST = 600.0  # e^600 is a float64
 
 
 @dataclass(frozen=True)
-class Operator:
+class Mixture:
     """The part of the loss that a method computes."""
 
     method: object

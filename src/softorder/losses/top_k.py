@@ -12,7 +12,7 @@ from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.losses._classes import Samples
 from softorder.losses._mass import check_method, operator_for
-from softorder.losses._mixture import Operator
+from softorder.losses._mixture import Mixture
 from softorder.nn._tempered import Tempered
 
 TOP1 = ("softmax", "operator")
@@ -83,7 +83,7 @@ def top_k_cross_entropy(
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
-    operator = Operator(check_method(method), _axis.per_row(temperature), m, label_smoothing)
+    mixture = Mixture(check_method(method), _axis.per_row(temperature), m, label_smoothing)
     p = _check.weights.as_p_k(p_k)
     _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
     if top1 == "softmax" and ks == (1,) and not p.requires_grad:
@@ -97,12 +97,12 @@ def top_k_cross_entropy(
         )
     shares = _shares(p.to(scores.device).double(), samples, per_sample)
     if top1 == "operator":
-        losses = operator.losses(samples, ks, shares, weight)
+        losses = mixture.losses(samples, ks, shares, weight)
     else:
         first, rest = shares[:, 0], tuple(k for k in ks if k > 1)
         losses = torch.zeros_like(samples.target, dtype=torch.float64)
         if rest:
-            losses = (1 - first) * operator.losses(samples, rest, shares, weight)
+            losses = (1 - first) * mixture.losses(samples, rest, shares, weight)
         if 1 in ks:
             softmax = functional.cross_entropy(
                 samples.scores,

@@ -96,7 +96,7 @@ def find_any(operators: tuple[str, ...], name: str) -> tuple[str, Method]:
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodRow:
     operator: str
     name: str
     cost: str
@@ -143,7 +143,7 @@ class Table(Generic[AnyRow]):
         return [head, *([_cell(value) for value in astuple(row)] for row in rows)]
 
 
-class MethodTable(Table[Row]):
+class MethodTable(Table[MethodRow]):
     """The rows of `so.methods()`."""
 
 
@@ -168,9 +168,9 @@ def methods() -> MethodTable:
     return MethodTable(tuple(_row(operator, method) for (operator, _), method in by_operator))
 
 
-def _row(operator: str, method: Method) -> Row:
+def _row(operator: str, method: Method) -> MethodRow:
     traced = operator not in method.untraced
-    return Row(
+    return MethodRow(
         operator=operator,
         name=method.name,
         cost=method.cost_of(operator),

@@ -20,7 +20,7 @@ from softorder.kernels.network.cpu import COMPARATORS, _wires
 from softorder.kernels.row_softmax import reference as rows_reference
 from softorder.kernels.row_softmax.cpu import FAMILIES
 from softorder.methods import NetworkMethod
-from softorder.methods.softmax_rows import NeuralSort, RowSoftmaxMethod, SoftSort
+from softorder.methods.row_softmax import NeuralSort, RowSoftmaxMethod, SoftSort
 from softorder.networks.choice import network_for
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (

@@ -33,7 +33,7 @@ QUICK = Preset(seeds=range(100, 101), steps=30, seconds=0.05, shapes=speed.SHAPE
 
 
 @dataclass(frozen=True)
-class Row:
+class Result:
     """One line of the comparison; one accuracy per seed."""
 
     trained: str
@@ -70,22 +70,22 @@ class Session:
             self.speeds[shape] = speed.measure(shape, METHODS, self.preset.seconds)
             tick("timing: {}×{}".format(*shape))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[Result]:
         usual = self.runs[None]
         pace = statistics.mean(run.milliseconds_per_step for run in usual)
         vote = f"{K} nearest"
         return [
-            Row("nothing (raw pixels)", vote, self._pixels()),
-            Row("cross-entropy", "linear layer", [r.classifier_accuracy() for r in usual], pace),
-            Row("cross-entropy", vote, [r.neighbour_accuracy() for r in usual], pace),
+            Result("nothing (raw pixels)", vote, self._pixels()),
+            Result("cross-entropy", "linear layer", [r.classifier_accuracy() for r in usual], pace),
+            Result("cross-entropy", vote, [r.neighbour_accuracy() for r in usual], pace),
             *(self._row(method, vote) for method in METHODS),
         ]
 
-    def _row(self, method: str, vote: str) -> Row:
+    def _row(self, method: str, vote: str) -> Result:
         runs = self.runs[method]
         pace = statistics.mean(run.milliseconds_per_step for run in runs)
         accuracies = [run.neighbour_accuracy() for run in runs]
-        return Row(f"soft top-k, {method}", vote, accuracies, pace)
+        return Result(f"soft top-k, {method}", vote, accuracies, pace)
 
     def _pixels(self) -> list[float]:
         return [
