@@ -40,7 +40,7 @@ class Operator:
         compiled: Callable[..., bool] | None = None,
     ) -> None:
         self.name = library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-        self.reference, self._cpu, self._compiled = reference, cpu, compiled
+        self.reference, self._cpu, self._compiled = reference, cpu or reference, compiled
         self._tensors = schema.partition("->")[0].count("Tensor ")
         library.impl(self.name, reference, "CompositeExplicitAutograd")
         library.impl(self.name, self.on_cpu, "CPU")
@@ -55,11 +55,9 @@ class Operator:
 
     def on_cpu(self, *arguments: Any) -> Any:
         """What the dispatcher calls for CPU tensors."""
-        if self._cpu is None or not _native.enabled():
-            return self.reference(*arguments)
-        if self._compiled is not None and not self._compiled(*arguments):
-            return self.reference(*arguments)
-        return self._cpu(*arguments)
+        known = self._compiled is None or self._compiled(*arguments)
+        kernel = self._cpu if known and _native.enabled() else self.reference
+        return kernel(*arguments)
 
 
 class Pair(NamedTuple):

@@ -85,5 +85,6 @@ def _plain_backward(
     return [next(found) if w else None for w in wanted]
 
 
-# Function.apply without its preparations for torch.func, which is not at work in eager mode.
+# Function.apply without its preparations for torch.func, which is not at work in eager mode: the
+# call of a row of 16 scores takes 18 instead of 23 µs. tests/runtime/test_private_torch.py watches.
 _apply = super(torch.autograd.Function, _Fused).apply

@@ -175,7 +175,8 @@ class _SoftTopK(torch.autograd.Function):
     backward = staticmethod(_vjp)
 
 
-# Function.apply without its preparations for torch.func, which is not at work in eager mode.
+# Function.apply without its preparations for torch.func, which is not at work in eager mode: the
+# call of a row of 16 scores takes 18 instead of 23 µs. tests/runtime/test_private_torch.py watches.
 _apply = super(torch.autograd.Function, _SoftTopK).apply
 
 torch.library.register_autograd(

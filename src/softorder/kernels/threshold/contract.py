@@ -93,18 +93,13 @@ def backward_of_one(
     weight = weight.to(scores.dtype)
     if (
         _native.enabled()
-        and compiled(density)
+        and density < COMPILED
         and _check.plain(weight, index, scores, temperature, b)
     ):
         return cpu.backward(weight, scores, temperature, b, density, by_temperature, index)
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
     return backward(upstream, scores, temperature, b, density, by_temperature)
-
-
-def compiled(density: int) -> bool:
-    """Whether the compiled library knows this density."""
-    return density < COMPILED
 
 
 # ---- the operators ------------------------------------------------------------------------------
@@ -140,7 +135,7 @@ _solve = Operator(
     " -> (Tensor b, Tensor sweeps)",
     reference=reference.solve,
     cpu=cpu.threshold,
-    compiled=lambda scores, k, temperature, density: compiled(density),
+    compiled=lambda scores, k, temperature, density: density < COMPILED,
     fake=_fake_threshold,
 )
 _forward = Operator(
@@ -148,7 +143,7 @@ _forward = Operator(
     " -> (Tensor p, Tensor b)",
     reference=reference.forward,
     cpu=cpu.forward,
-    compiled=lambda scores, k, temperature, density: compiled(density),
+    compiled=lambda scores, k, temperature, density: density < COMPILED,
     fake=_fake_forward,
 )
 _backward = Operator(
@@ -156,7 +151,7 @@ _backward = Operator(
     " bool by_temperature) -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
     reference=reference.backward,
     cpu=cpu.backward,
-    compiled=lambda upstream, scores, temperature, b, density, by_temperature: compiled(density),
+    compiled=lambda upstream, scores, temperature, b, density, by_temperature: density < COMPILED,
     fake=_fake_backward,
 )
 
