@@ -11,12 +11,21 @@ from benchmarks import memory, rank_figures, timing
 from benchmarks.cases import OrderingCase, Shape
 from benchmarks.jobs import Job, mixed_job, pick, work
 from benchmarks.providers import Provider, neural_sort, soft_sort, torch_softmax_matrix, torch_sort
-from benchmarks.providers.softorder_orderings import argsort, compiled, plain
+from benchmarks.providers.softorder_orderings import argsort, compiled, learning, plain
 from benchmarks.rank_cases import ARGSORT, FULL, MATRIX, PLAIN, QUADRATIC, QUICK, Plan
 from benchmarks.report import Report, Subject
 from softorder.kernels import _native
 
-SECTIONS = ("forward", "backward", "growth", "argsort", "permutation", "orderings", "linear")
+SECTIONS = (
+    "forward",
+    "backward",
+    "learned",
+    "growth",
+    "argsort",
+    "permutation",
+    "orderings",
+    "linear",
+)
 OPERATORS = ("rank", "sort")
 DENSITIES = ("laplace", "uniform")  # those that do it in O(n log n)
 
@@ -54,6 +63,7 @@ def _jobs(plan: Plan, only: Sequence[str]) -> Iterator[Job]:
     sections = {
         "forward": _against_sort(plan, [s for s in shapes if s.key in keys], ours, backward=False),
         "backward": _against_sort(plan, [s for s in shapes if s.key in keys], ours, backward=True),
+        "learned": _learned(plan, [s for s in shapes if s.key in keys], operators, densities[0]),
         "growth": _growth(plan, usual),
         "argsort": _timed_once("argsort", OrderingCase(ARGSORT), [_HARD, argsort], plan),
         "permutation": _matrix(plan, densities),
@@ -90,6 +100,15 @@ def _against_sort(
             yield _timed("backward", case, [_HARD], plan, backward=ours)
         else:
             yield _timed("forward", case, [_HARD, *ours], plan)
+
+
+def _learned(
+    plan: Plan, shapes: Sequence[Shape], operators: Sequence[str], density: str
+) -> Iterator[Job]:
+    """A temperature with a gradient beside one without."""
+    both = [make(name, density) for name in operators for make in (compiled, learning)]
+    for shape in shapes:
+        yield _timed("learned", OrderingCase(shape), [], plan, backward=both)
 
 
 def _growth(plan: Plan, ours: Sequence[Provider]) -> Iterator[Job]:

@@ -19,6 +19,7 @@ def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
     return [
         *_against_sort(records, "forward", "Forward, × torch.sort"),
         *_against_sort(records, "backward", "Forward + backward, × torch.sort forward"),
+        *_learned(records),
         *_growth(records, "growth", "Growth of the forward pass, time(2n)/time(n)"),
         *_growth(records, "growth-backward", "Growth of forward + backward, time(2n)/time(n)"),
         *_argsort(records),
@@ -39,6 +40,14 @@ def _against_sort(records: list[Record], section: str, title: str) -> Iterator[F
             promised = record.provider.density == "laplace"
             limit = _limit(shape, section) if promised else None
             yield Figure(title, str(shape), column, ratio, limit)
+
+
+def _learned(records: list[Record]) -> Iterator[Figure]:
+    chosen = [record for record in records if record.section == "learned"]
+    title = "Learned temperature, forward + backward, × a fixed one"
+    for operator in _OPERATORS:
+        for record, ratio in ratios(chosen, f"{operator}-learning", operator):
+            yield Figure(title, str(record.case.shape), operator, ratio, limit=1.3)
 
 
 def _growth(records: list[Record], kind: str, title: str) -> Iterator[Figure]:

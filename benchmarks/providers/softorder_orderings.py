@@ -21,6 +21,18 @@ def compiled(operator: str, density: str) -> Provider:
     return Provider(operator, f"softorder {operator}, {density}", bind, density)
 
 
+def learning(operator: str, density: str) -> Provider:
+    """With a temperature that has a gradient."""
+
+    def bind(case: OrderingCase) -> Operator:
+        temperature = torch.tensor(case.temperature, dtype=torch.float64, requires_grad=True)
+        function = _OPERATORS[operator]
+        return lambda scores: function(scores, method=density, temperature=temperature)
+
+    name = f"softorder {operator}, {density}, learned τ"
+    return Provider(f"{operator}-learning", name, bind, density)
+
+
 def plain(operator: str, density: str) -> Provider:
     usual = compiled(operator, density)
 

@@ -18,7 +18,7 @@ from softorder._check import (
     targets,
     weights,
 )
-from softorder._check._kinds import dense, no_wrapper
+from softorder._check._kinds import dense, no_wrapper, unpacked
 from softorder._check._mode import PLAIN, eager, finite, plain, traceable, transformed
 from softorder._check._options import (
     between,
@@ -90,6 +90,7 @@ __all__ = [
     "tolerance",
     "traceable",
     "transformed",
+    "unpacked",
     "weights",
     "whole",
     "whole_k",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -31,6 +33,16 @@ def _subclass(name: str, value: Tensor) -> None:
             raise TypeError(
                 f"{name} must be a plain tensor, but got a {kind.__name__}: "
                 f"{_ADVICE[kind.__name__]}"
+            )
+
+
+def unpacked(values: Sequence[Tensor], like: Sequence[tuple[torch.Size, torch.dtype]]) -> None:
+    """What autograd kept comes back as it was: a kernel reads as much as was there before."""
+    for value, (shape, dtype) in zip(values, like, strict=True):
+        if value.shape != shape or value.dtype != dtype:
+            raise RuntimeError(
+                f"autograd saved a tensor of {dtype} with shape {tuple(shape)}, but got back one "
+                f"of {value.dtype} with shape {tuple(value.shape)}: look for saved_tensors_hooks"
             )
 
 

@@ -50,12 +50,16 @@ class _Fused(torch.autograd.Function):
     ) -> Tensor:
         found = as_tuple(kernel.forward.on_cpu(scores, temperature, descending, *options))
         ctx.statics = descending, kernel, plain, options
-        ctx.save_for_backward(scores, temperature, *kernel.keep(scores, found, *options))
+        kept = scores, temperature, *kernel.keep(scores, found, *options)
+        ctx.save_for_backward(*kept)
+        ctx.like = [(value.shape, value.dtype) for value in kept]
         return found[0]
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, temperature, *kept = ctx.saved_tensors
+        saved = ctx.saved_tensors
+        _check.unpacked(saved, ctx.like)
+        scores, temperature, *kept = saved
         descending, kernel, plain, options = ctx.statics
         wanted = ctx.needs_input_grad[:2]
         if torch.is_grad_enabled() or not (_check.eager() and _check.plain(upstream)):

@@ -72,13 +72,17 @@ def _fake_forward(
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     scores, index, temperature, ks, number = inputs
-    ctx.save_for_backward(scores, index, temperature, *output)
+    kept = scores, index, temperature, *output
+    ctx.save_for_backward(*kept)
+    ctx.like = [(value.shape, value.dtype) for value in kept]
     ctx.statics = ks, number
 
 
 def _fused_backward(ctx: Any, upstream: Tensor, vjp: Callable) -> tuple[Tensor, Tensor | None]:
     by_temperature = ctx.needs_input_grad[2]
-    by_scores, by_row = vjp(upstream, *ctx.saved_tensors, *ctx.statics, by_temperature)
+    saved = ctx.saved_tensors
+    _check.unpacked(saved, ctx.like)
+    by_scores, by_row = vjp(upstream, *saved, *ctx.statics, by_temperature)
     return by_scores, by_row if by_temperature else None
 
 

@@ -146,12 +146,16 @@ def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tens
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     """The graph keeps the scores and a few numbers per row."""
     scores, k, temperature, density = inputs
-    ctx.save_for_backward(scores, k, temperature, output[1])
+    kept = scores, k, temperature, output[1]
+    ctx.save_for_backward(*kept)
+    ctx.like = [(value.shape, value.dtype) for value in kept]
     ctx.density = density
 
 
 def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    scores, k, temperature, b = ctx.saved_tensors
+    saved = ctx.saved_tensors
+    _check.unpacked(saved, ctx.like)
+    scores, k, temperature, b = saved
     _, by_k, by_temperature, _ = ctx.needs_input_grad
     if torch.is_grad_enabled() or _check.transformed():
         law = density_of(ctx.density).anchored
