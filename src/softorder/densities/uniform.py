@@ -74,9 +74,10 @@ class UnitUniform(Density):
         return torch.zeros_like(u)
 
     def sides(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        side = torch.sign(u - self.middle)
-        tail = torch.minimum(u, 1 - u).clamp_(min=0)
-        return side, tail, torch.sign(tail), tail * tail  # f' says nothing, the spread does
+        side, tail = (u - self.middle).sign_(), 1 - u
+        torch.minimum(u, tail, out=tail).clamp_(min=0)
+        square = torch.mul(tail, tail, out=u)  # f' says nothing, the spread does
+        return side, tail, torch.sign(tail), square
 
     def log_cdf(self, u: Tensor) -> Tensor:
         outside = u <= 0

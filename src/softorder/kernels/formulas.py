@@ -7,14 +7,30 @@ import math
 import torch
 from torch import Tensor
 
+from softorder import _check
+
+
+def at_hand(*values: Tensor) -> bool:
+    """Whether the host can ask for these numbers without waiting: on a CPU, and not traced.
+
+    What is asked for may save time. It must not change a result: other devices are not asked.
+    """
+    return _check.eager() and _check.plain(*values)
+
 
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
-    scale = _scale(temperature, scores.dtype)
-    if not math.isfinite(centre.sum(dtype=torch.float64).item()):  # at once for all rows
-        return exact_distance(scores, centre, rest, scale)
-    return (scores - centre).sub_(rest).mul_(scale)
+    scale = scale_of(temperature, scores.dtype)
+    if at_hand(b) and _all_finite(centre):
+        return (scores - centre).sub_(rest).mul_(scale)
+    return exact_distance(scores, centre, rest, scale)
+
+
+def _all_finite(centre: Tensor) -> bool:
+    """At once for all rows: as a sum."""
+    total = centre if centre.numel() == 1 else centre.sum(dtype=torch.float64)
+    return math.isfinite(total.item())
 
 
 def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | Tensor) -> Tensor:
@@ -26,14 +42,21 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
-    return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
+    return _finite_inverse(temperature, dtype).unsqueeze(-1)
 
 
-def _scale(temperature: Tensor, dtype: torch.dtype) -> float | Tensor:
-    """The same, as a number if it is one."""
-    if temperature.numel() != 1:
-        return inverse(temperature, dtype)
-    return min(1 / temperature.item(), torch.finfo(dtype).max)
+def _finite_inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
+    return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype)
+
+
+def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
+    """The same; as a number, wherever it is, if it is one."""
+    if isinstance(temperature, float):
+        return min(1 / temperature, torch.finfo(dtype).max)
+    if temperature.numel() == 1 and at_hand(temperature):
+        return scale_of(temperature.item(), dtype)
+    scale = _finite_inverse(temperature, dtype)
+    return scale if scale.dim() == 0 else scale.unsqueeze(-1)
 
 
 def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

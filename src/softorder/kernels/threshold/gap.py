@@ -11,31 +11,40 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density
-from softorder.kernels.threshold.state import Rows
-from softorder.kernels.threshold.sums import Array, Sums
+from softorder.kernels.threshold.sums import Sums
+
+_TURNS = 8
+_CLOSE = 1e-10  # of the gap: steps converge quadratically, and the next would be 1e-20
 
 
-def in_gap(sums: Sums, k: Array, law: Density) -> Array:
-    """Whether exactly k scores are above b, and what the others add is too small to be told."""
-    lower, upper = sums.lower, sums.upper
-    if law.decay == "none":
-        return (sums.above == k) & (lower.tail == 0) & (upper.tail == 0)
-    small = lower.tail + upper.tail < 0.25
-    return (sums.above == k) & ((lower.pdf == 0) | (upper.pdf == 0)) & small
+def in_gap(sums: Sums, law: Density) -> Tensor:
+    """Whether exactly k scores are above b, and what one side adds is too small to be told."""
+    few = sums.lower[0] + sums.upper[0] < (0.5 if law.decay != "none" else 0.0)
+    least = torch.stack([*sums.lower[:2], *sums.upper[:2]]).amin(0)
+    return (sums.extra == 0) & few & (least <= sums.tiny)
 
 
-def balance(rows: Rows, law: Density) -> None:
-    """Puts b where the logarithms of the two tails, below and above the gap, are equal."""
-    column = rows.columns(*rows.split())
-    below = (rows.x - column[0]).sub_(column[1]) < 0
-    x = rows.x.double()
+def balance(
+    x: Tensor,
+    tau: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    passes: Tensor,
+    law: Density,
+    at_hand: bool,
+) -> Tensor:
+    """The answer where the logarithms of the two tails, below and above b, are equal.
+
+    The middle of the gap, if the law does not know its logarithms.
+    """
+    tau = tau.unsqueeze(-1)
+    below = (x - centre.to(x.dtype).unsqueeze(-1)) < rest.to(x.dtype).unsqueeze(-1)
+    x = x.to(tau.dtype)
     low = torch.where(below, x, -math.inf).amax(-1, keepdim=True)
     high = torch.where(below, math.inf, x).amin(-1, keepdim=True)
-    tau = torch.from_numpy(rows.tau).to(x.device).unsqueeze(-1)
     beyond = torch.where(below, low - x, x - high) / tau
     gap, at = high - low, 0.5 * (high - low)
-    turns = 8 if law.logarithmic else 0
-    for _ in range(turns):
+    for _ in range(_TURNS if law.logarithmic else 0):
         a = beyond + torch.where(below, at, gap - at) / tau
         log_tail = law.log_tail(a)
         slope = torch.exp(law.log_pdf(a) - log_tail).nan_to_num(0.0, 0.0, 0.0)
@@ -47,11 +56,10 @@ def balance(rows: Rows, law: Density) -> None:
         else:
             by = (lower - upper) / (lower_rate + upper_rate) * tau
         at = torch.minimum((at + by).clamp(min=0), gap)
-        rows.sweeps += 1
-        if bool((by.abs() <= 1e-10 * gap).all()):  # quadratic: the next step would be 1e-20
+        passes = passes + 1
+        if at_hand and (by.abs() <= _CLOSE * gap).all():
             break
-    rows.sweeps += 1
-    rows.set_b(*(v.squeeze(-1).cpu().numpy() for v in (low, at)))
+    return torch.stack([low.squeeze(-1), at.squeeze(-1), passes])
 
 
 def _log_sum(log_tail: Tensor, slope: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:

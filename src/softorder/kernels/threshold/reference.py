@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from softorder.densities import Density
 from softorder.kernels._density_numbers import density_of
-from softorder.kernels.formulas import distance, inverse, vjp
+from softorder.kernels.formulas import at_hand, distance, inverse, vjp
 from softorder.kernels.threshold import solver
-from softorder.kernels.threshold.sums import Array
 
 
 def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
     """Centres and rests, stacked, and the number of passes."""
-    b, sweeps = _solve(scores, k, temperature, density_of(density))
-    return _on_device(b, scores), _on_device(sweeps, scores)
+    found = _solve(scores, k, temperature, density)
+    return found[:2].to(scores.dtype), found[2].to(torch.int32)
 
 
 def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
     """p and its threshold."""
-    b, _ = solve(scores, k, temperature, density)
+    b = _solve(scores, k, temperature, density)[:2].to(scores.dtype)
     side, tail, *_ = density_of(density).anchored.sides(distance(scores, b, temperature))
     return torch.lerp(tail, 1 - tail, side.relu_()), b  # the tail below b, 1 - tail above
 
@@ -40,29 +37,27 @@ def backward(
     u = distance(scores, b, temperature)
     pdf = density_of(density).anchored.pdf(u)
     finite = b[0].isfinite()
-    if not finite.all():
+    if not (at_hand(b) and finite.all()):
         pdf *= finite.unsqueeze(-1)
-    by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+    scale = inverse(temperature.to(scores.device), scores.dtype)
+    by_scores, by_row = vjp(upstream, u, pdf, scale)
     return by_scores, by_row if by_temperature else by_row[:1].clone()
 
 
-# ---- between the device and the host ------------------------------------------------------------
-
-
-def _solve(scores: Tensor, k: Tensor, temperature: Tensor, density: Density) -> tuple[Array, Array]:
+def _solve(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
+    """Centres, rests and passes, stacked."""
     shape = scores.shape[:-1]
-    rows = scores.reshape(math.prod(shape), scores.shape[-1])
-    counts, temperatures = _on_host(k, shape), _on_host(temperature, shape)
-    b, sweeps = solver.solve(rows, counts, temperatures, density.anchored)
-    return b.reshape(2, *shape), sweeps.reshape(shape)
+    if scores.numel() == 0:  # k = 0 of nothing
+        return torch.stack([scores.new_full(shape, value) for value in (math.inf, math.inf, 0)])
+    x = scores.reshape(math.prod(shape), scores.shape[-1])
+    k, tau = _per_row(k, scores), _per_row(temperature, scores)
+    found = solver.solve(x, k, tau, density_of(density).anchored, at_hand(scores))
+    return found.reshape(3, *shape)
 
 
-def _on_host(value: Tensor, shape: torch.Size) -> Array:
-    """One number per row."""
-    if value.numel() == 1:
-        return np.full(math.prod(shape), value.item())
-    return value.expand(shape).reshape(-1).cpu().numpy()
-
-
-def _on_device(value: Array, like: Tensor) -> Tensor:
-    return torch.from_numpy(value).to(like.device)
+def _per_row(value: Tensor, scores: Tensor) -> Tensor:
+    """One number per row, on their device and in float64, where there is such a thing."""
+    if not scores.is_cpu:
+        wide = torch.float32 if scores.device.type == "mps" else torch.float64
+        value = value.to(scores.device, wide)
+    return value.expand(scores.shape[:-1]).reshape(-1)

@@ -1,242 +1,136 @@
-"""Solves Σ_i F((x_i - b)/τ) = k for many rows at once: passes in torch, row algebra in NumPy.
+"""Solves Σ_i F((x_i - b)/τ) = k for many rows at once: one safeguarded loop, on any device.
 
-The passes over the scores run on their device. Each returns a few sums per row; what to do next
-is decided from them on the host, in float64: a loop that ends when the rows are done has to ask
-the device after every pass anyway. Nothing is sorted unless the model of the sum fails on a row.
+    R(b) = Σ_i F((x_i - b)/τ) - k = (above - k) + lower - upper
+
+decreases in b. `above` counts the scores above b; `lower` and `upper` are the sums of the tails
+F(-|u|) on either side of b, so that R keeps its relative accuracy when almost every p is 0 or 1.
+A pass over the scores gives these sums and their derivatives, and these give a step. Where it
+leaves the bracket it is cut short; where R hardly fell the bracket is halved instead.
+
+The loop has a fixed length and asks the device nothing: rows that are done keep their b. Where the
+numbers are at hand, on a CPU, it ends when all rows are done, and rows that are easy do without.
+
+Everything is in units of τ: b = centre + τ t. An answer is centre, rest = τ t and the number of
+passes of every row, stacked, in float64.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from softorder.densities import Density
-from softorder.kernels.threshold import bracket, single_row
-from softorder.kernels.threshold.bracket import quantile
+from softorder.kernels.formulas import inverse, scale_of
+from softorder.kernels.threshold import start
 from softorder.kernels.threshold.gap import balance, in_gap
-from softorder.kernels.threshold.state import Rows, classify, moments
-from softorder.kernels.threshold.steps import next_step
-from softorder.kernels.threshold.sums import NUMPY, Array, Sums, sweep
+from softorder.kernels.threshold.sums import Numbers, choose, measure, settled, some, step
 
-_MOST_TURNS = 64
-_SAMPLE = 4096  # a row four times as long is first solved on a sample of this size
-# A step so short (in τ), of second or third order, leaves an error that does not matter.
-_SHORT = {torch.float32: {2: 1e-4, 3: 1e-2}, torch.float64: {2: 1e-8, 3: 1e-5}}
-
-
-class Start(NamedTuple):
-    """Thresholds that are near the root, perhaps, and the passes that they took."""
-
-    b: Array
-    sweeps: Array
+_PASSES = 20
+_EASY_PASSES = 5
+_FALLS = 0.5  # of |R|/tails before: what is left, at most, where rows are easy
+_FAR = 16.0  # in τ: beyond, differences from the centre are no longer exact enough
+_SLOW = 0.8  # of |R|/tails before: a step that leaves more was no better than halving
+_MOST = 0.9  # of the way to the end of the bracket: where a step goes that would pass it
 
 
-def solve(x: Tensor, k: Array, tau: Array, law: Density) -> tuple[Array, Array]:
-    """b of every row of a matrix, centres and rests stacked, and the number of passes."""
-    with np.errstate(all="ignore"):
-        start = _from_sample(x, k, tau, law) if _can_sample(x.shape[1], k, law) else None
-        if len(x) == 1:
-            row = single_row.Row(x[0], k.item(), tau.item(), law, _SHORT[x.dtype])
-            place = single_row.improve(row, start and _place(start))
-            start = place and _start(place, x.dtype)
-            if start and place and place.solved:
-                return start
-        return Solver(x, k, tau, law).solve(start)
+def solve(x: Tensor, k: Tensor, tau: Tensor, law: Density, at_hand: bool) -> Tensor:
+    """The answer for the rows of a matrix; `at_hand` tells whether its numbers may be asked for."""
+    if not at_hand:
+        return _solve(x, k, tau, torch.zeros_like(tau), law, at_hand)
+    if len(x) == 1:
+        width = tau.item()
+        centre, t, passes, done = _approach(x, k.item(), width, law)
+        if done:
+            return tau.new_tensor([[centre.item()], [width * t], [passes]])
+        return _solve(x, k, tau, passes + 0 * tau, law, at_hand)
+    centre, t, passes, done = _approach(x, k, tau, law)
+    answer = torch.stack([centre.to(tau.dtype), tau * t, passes])
+    find = partial(_solve, law=law, at_hand=at_hand)
+    return _amend(answer, ~done, at_hand, find, x, k, tau, passes)
 
 
-def _can_sample(n: int, k: Array, law: Density) -> bool:
-    """Whether a sample is short and, where every score matters, holds some of both kinds."""
-    few = np.minimum(k, n - k) * _SAMPLE < n
-    return n >= 4 * _SAMPLE and not (law.decay == "hyperbola" and few.any())
+def _solve(
+    x: Tensor, k: Tensor, tau: Tensor, passes: Tensor, law: Density, at_hand: bool
+) -> Tensor:
+    rows = start.rows_of(x, k, tau, law, at_hand)
+    answer, gap = _iterate(rows, passes)
+    find = partial(balance, law=law, at_hand=at_hand)
+    answer = _amend(answer, gap, at_hand, find, x, tau, *answer)
+    find = partial(start.convention, law=law)
+    return _amend(answer, ~rows.rooted, at_hand, find, k, tau, rows.certain, rows.valid)
 
 
-def _from_sample(x: Tensor, k: Array, tau: Array, law: Density) -> Start:
-    sample = x[:, :: x.shape[1] // _SAMPLE].contiguous()
-    share = sample.shape[1] / x.shape[1]
-    b, sweeps = solve(sample, k * share, tau, law)
-    return Start(b, sweeps * share)
+def _amend(
+    answer: Tensor, which: Tensor, at_hand: bool, find: Callable[..., Tensor], *rows: Tensor
+) -> Tensor:
+    """Another answer for some rows: found for these alone, if it can be seen which they are."""
+    if not at_hand:
+        return torch.where(which, find(*rows), answer)
+    if which.any():
+        answer[:, which] = find(*(v[which] for v in rows))
+    return answer
 
 
-def _place(start: Start) -> single_row.Place:
-    centre, rest = start.b[:, 0].tolist()
-    return single_row.Place(centre, rest, start.sweeps.item())
+# ---- the loop -----------------------------------------------------------------------------------
 
 
-def _start(place: single_row.Place, dtype: torch.dtype) -> Start:
-    centre, rest, sweeps, _ = single_row.split(place, dtype)
-    return Start(np.array([[centre], [rest]], NUMPY[dtype]), np.array([round(sweeps)], np.int32))
+def _iterate(rows: start.Rows, passes: Tensor) -> tuple[Tensor, Tensor]:
+    """The answer of every row, and which rows have b in a gap so wide that the tails vanish."""
+    x, tau, law = rows.x, rows.tau, rows.law
+    centre, t, left, right = start.select(rows)
+    scale = inverse(tau, x.dtype)
+    live, gap = rows.rooted, torch.zeros_like(rows.rooted)
+    limit = torch.full_like(tau, math.inf)
+    passes = passes + start.SELECTION
+    for _ in range(_PASSES):
+        passes = passes + live
+        near = (centre + tau * t).to(x.dtype)  # x - near is exact around b
+        shift = (centre - near) / tau
+        centre, t, left, right = near.to(tau.dtype), t + shift, left + shift, right + shift
+        u = (x - near.unsqueeze(-1)).mul_(scale).sub_(t.to(x.dtype).unsqueeze(-1))
+        sums = measure(u, rows.k, law)
+        size, up, empty = sums.size(), sums.residual > 0, in_gap(sums, law)
+        done, falls = settled(sums, law, x.dtype), size < limit
+        left, right = torch.where(up, t, left), torch.where(up, right, t)
+        goal = t + step(sums, law)
+        inside = done | ((goal > left) & (goal < right))
+        goal = torch.where(inside, goal, torch.lerp(t, torch.where(up, right, left), _MOST))
+        goal = torch.where(done | falls, goal, torch.lerp(left, right, 0.5))
+        t = torch.where(live & ~empty, goal, t)
+        gap, live = gap | (live & empty), live & ~(done | empty)
+        limit = torch.where(falls, _SLOW * size, math.inf)
+        if rows.at_hand and not live.any():
+            break
+    return torch.stack([centre, tau * t, passes]), gap
 
 
-class Solver:
-    """Solves the rows of a matrix, whatever they are."""
+def _approach(
+    x: Tensor, k: Numbers, tau: Numbers, law: Density
+) -> tuple[Tensor, Numbers, Numbers, Any]:
+    """Centre, t and the passes of every row, and which rows are done: those that are easy.
 
-    def __init__(self, x: Tensor, k: Array, tau: Array, law: Density) -> None:
-        self.law = law
-        self.rows = Rows.of(x, k, tau)
-        self.n = x.shape[1]
-        self.short = _SHORT[x.dtype]
-        self.epsilon, self.most = torch.finfo(x.dtype).eps, torch.finfo(x.dtype).max
-        self.b = np.empty((2, len(k)), NUMPY[x.dtype])
-        self.sweeps = np.zeros(len(k), np.int32)
-
-    def solve(self, start: Start | None) -> tuple[Array, Array]:
-        rows = self._begin(self.rows, start)
-        for turn in range(_MOST_TURNS):
-            if turn == 3:
-                rows = self._drop_rootless(rows, ~rows.classified)
-            if not len(rows):
-                break
-            rows = self._improve(rows, turn)
-        self._finish(rows)
-        return self.b, self.sweeps
-
-    def _finish(self, rows: Rows) -> None:
-        self._answer(rows, *rows.split())
-
-    def _answer(self, rows: Rows, centre: Array, rest: Array) -> None:
-        self.b[0, rows.index], self.b[1, rows.index] = centre, rest
-        self.sweeps[rows.index] = np.rint(rows.sweeps)
-
-    # ---- rows whose threshold is not a finite number: see contract.py ---------------------------
-
-    def _drop_rootless(self, rows: Rows, suspects: Array) -> Rows:
-        """Answers those suspects that have no finite threshold, and returns the other rows."""
-        if not suspects.any():
-            return rows
-        checked = rows.take(suspects)
-        classify(checked)
-        rows.put(suspects, checked)
-        rooted = (rows.k < rows.valid) & (rows.k > rows.certain)
-        rootless = rows.take(suspects & ~rooted)
-        self._answer(rootless, *self._convention(rootless))
-        return rows.take(rooted | ~suspects)
-
-    def _convention(self, rows: Rows) -> tuple[Array, Array]:
-        k, valid, certain = rows.k, rows.valid, rows.certain
-        cases = [np.isnan(valid), k <= 0, k >= valid, k == certain]
-        shared = -rows.tau * quantile(self.law, k / certain)
-        centre = np.select(cases, [math.nan, math.inf, -math.inf, math.inf], math.inf)
-        return centre, np.select(cases, [0.0, math.inf, 0.0, -math.inf], shared)
-
-    # ---- the starting guess --------------------------------------------------------------------
-
-    def _begin(self, rows: Rows, start: Start | None) -> Rows:
-        rows = self._drop_rootless(rows, (rows.k <= 0) | (rows.k >= self.n))
-        if not len(rows):
-            return rows
-        if start is None:
-            rows = self._start_from_moments(rows)
-        else:
-            rows.sweeps += start.sweeps[rows.index]
-            rows.set_b(*start.b[:, rows.index].astype(np.float64))
-        lost = ~np.isfinite(rows.high)
-        return self._start_lost(rows, lost) if lost.any() else rows
-
-    def _start_lost(self, rows: Rows, lost: Array) -> Rows:
-        rows.by[lost] = math.nan
-        rows = self._drop_rootless(rows, lost & ~rows.classified)
-        lost = np.isnan(rows.by)
-        found = rows.take(lost)
-        bracket.select(found, self.law)
-        rows.put(lost, found)
-        return rows
-
-    def _start_from_moments(self, rows: Rows) -> Rows:
-        mean, deviation = moments(rows.x, np.full(len(rows), self.n), finite=True)
-        rows.sweeps += 1
-        odd = ~np.isfinite(deviation)
-        rows.high, rows.low = mean, deviation
-        if odd.any():
-            rows = self._drop_rootless(rows, odd)
-            odd = rows.classified
-            count = (rows.valid - rows.certain)[odd]
-            x = rows.take(odd).x
-            rows.high[odd], rows.low[odd] = moments(x, count, finite=False)
-            rows.sweeps[odd] += 1
-        rows.classified = np.ones(len(rows), dtype=bool)  # finite moments, finite scores
-        share = (rows.k - rows.certain) / (rows.valid - rows.certain)
-        bell = -torch.special.ndtri(torch.from_numpy(share)).numpy()
-        mean, deviation = rows.high, rows.low
-        own = np.abs(self.law.middle - quantile(self.law, share)) * rows.tau
-        rows.set_b(mean, single_row.guess(bell, deviation, own, rows.tau, self.law))
-        if self.law.decay == "exponential":
-            few = np.minimum(rows.k - rows.certain, rows.valid - rows.k)
-            rows.high[single_row.is_sharp(deviation, few, rows.tau)] = math.nan
-        return rows
-
-    # ---- the iteration -------------------------------------------------------------------------
-
-    def _improve(self, rows: Rows, turn: int) -> Rows:
-        """One pass; answers the rows that are done with it and returns the others, b moved."""
-        sums = self._sweep(rows)
-        excess = sums.excess(rows.k)
-        bracket.narrow(rows, excess)
-        step, order = next_step(sums, rows, self.law)
-        rows.by = step * rows.tau
-        gap = in_gap(sums, rows.k, self.law)
-        settled = self._settled(sums, rows.k, step, order) & ~gap
-        width = rows.right - rows.left
-        # with a true bracket a model may err once
-        before = np.where(rows.selected, np.maximum(rows.previous, rows.older), rows.previous)
-        progress = (np.abs(excess) < 0.5 * before) | (width < 0.5 * rows.width) | np.isinf(before)
-        rows.older, rows.previous, rows.width = rows.previous, np.abs(excess), width
-        rows.residual = sums.residual(rows.k)
-        beyond = (rows.by <= rows.left) | (rows.by >= rows.right)
-        known = ~np.isnan(rows.by) & rows.selected
-        # the ends of the bracket are bounds: a root that seems to be behind one is close to it
-        short = 0.9 * np.where(rows.by < 0, rows.left, rows.right)
-        rows.by = np.where(beyond & known & progress & ~settled, short, rows.by)
-        stuck = ~progress | (beyond & ~known) | np.isnan(rows.by) | _is_lost(sums, rows)
-        stuck |= bracket.goes_back(rows, excess)
-        rows.by[stuck & ~settled] = math.nan
-        if gap.any() or settled.any():
-            self._answer_gaps(rows.take(gap))
-            done = rows.take(settled)
-            done.move(done.by)
-            self._finish(done)
-            rows = rows.take(~(gap | settled))
-        return self._advance(rows, turn)
-
-    def _advance(self, rows: Rows, turn: int) -> Rows:
-        stuck = np.isnan(rows.by)
-        if stuck.any():
-            rows.previous[stuck] = math.inf
-            rows.by = np.where(stuck & rows.selected, bracket.between(rows, turn), rows.by)
-            rows = self._drop_rootless(rows, np.isnan(rows.by) & ~rows.classified)
-            lost = np.isnan(rows.by)
-            if lost.any():
-                found = rows.take(lost)
-                bracket.select(found, self.law)
-                rows.put(lost, found)
-        rows.move(rows.by)
-        return rows
-
-    def _sweep(self, rows: Rows) -> Sums:
-        rows.sweeps += 1
-        centre, rest, scale = rows.columns(*rows.split(), np.minimum(1 / rows.tau, self.most))
-        return sweep((rows.x - centre).sub_(rest).mul_(scale), self.law)
-
-    def _settled(self, sums: Sums, k: Array, step: Array, order: int) -> Array:
-        if self.law.decay == "none":
-            return np.abs(sums.residual(k)) <= 8 * self.epsilon * (sums.lower.tail + sums.upper.pdf)
-        close = np.abs(sums.excess(k)) < 0.5  # where the pdf underflows, the rate says nothing
-        return (np.abs(step) * sums.rate() <= self.short[order]) & close
-
-    def _answer_gaps(self, rows: Rows) -> None:
-        """Answers rows with exactly k scores above b, and tails too small to be told from 0."""
-        rows = self._drop_rootless(rows, ~rows.classified)
-        if not len(rows):
-            return
-        if self.law.decay != "none":
-            balance(rows, self.law)
-        self._finish(rows)
+    An easy row needs no bracket: it has a good guess, and the size of R falls with every step.
+    """
+    centre, limit, spent = start.guess(x, k, tau, law, solve)
+    z = (x - centre.unsqueeze(-1)).mul_(scale_of(tau, x.dtype))
+    going, done, t, passes = limit > 0, limit < 0, 0.0 * limit, spent + 0.0 * limit
+    for _ in range(_EASY_PASSES):
+        if not some(going):
+            break
+        passes = passes + going
+        sums = measure(z - _column(t, x.dtype), k, law)
+        size, small = sums.size(), settled(sums, law, x.dtype)
+        going = going & (small | (size < limit)) & (abs(t) < _FAR)
+        t = choose(going, t + step(sums, law), t)
+        done, going = done | (going & small), going & (small ^ True)
+        limit = _FALLS * size
+    return centre, t, passes, done
 
 
-def _is_lost(sums: Sums, rows: Rows) -> Array:
-    """Scores have to pass b, but none is near: no model can tell how far away they are."""
-    extra = np.abs(sums.above - rows.k)
-    return (extra >= 1) & (sums.lower.tail + sums.upper.tail < 0.1 * extra) & ~rows.selected
+def _column(value: Numbers, dtype: torch.dtype) -> float | Tensor:
+    return value if isinstance(value, float) else value.to(dtype).unsqueeze(-1)

@@ -1,94 +1,154 @@
-"""One pass over the scores: the sums over F from which the next threshold is found."""
+"""One pass over the scores: sums over F, and the step that they suggest.
+
+Numbers per row are tensors, but floats where there is a single row and its numbers are at hand: a
+short row costs as much as it needs calls of torch. What is written here serves both.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from softorder.densities import Density
 
-Array = NDArray[Any]
+Numbers = Any  #: one per row: a tensor, or a float
 
-NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _SMALL = 32768  # up to here one long sum is faster than several short ones
-
-
-class Side(NamedTuple):
-    """Sums over the scores on one side of b, for every row."""
-
-    tail: Array  # Σ F(-|u|)
-    pdf: Array  # Σ f(u)
-    drop: Array | None  # Σ -f'(|u|), if the density tells
-    nearest: Array | None  # the smallest |u|, where it is worth knowing
+_ROUNDING = 16  # in units of the last digit of Σ p: R is no better than that
+# |R|/tails so small that the step which follows is the last: one of third order; one past scores
+# where f has a kink, which leaves no more than the square; any other.
+_SHORT = {torch.float32: (1e-2, 5e-4, 1e-4), torch.float64: (1e-5, 2e-7, 1e-8)}
+_NEAR = 0.1  # a size of R for which Newton's step is exact, perhaps, if R is linear in pieces
 
 
 class Sums(NamedTuple):
-    """What one pass learns about Σ F(u).
+    """Sums over a row, all doubled: then lower = Σ v - Σ side v and upper = Σ v + Σ side v."""
 
-    Below and above b are summed apart, as tails, so that the residual keeps its relative accuracy
-    when almost every p is 0 or 1.
-    """
+    extra: Numbers  # how many scores are above b, minus k
+    residual: Numbers  # R = extra + lower - upper
+    lower: list[Numbers]  # Σ v for v = F(-|u|), f(u), -f'(|u|) over the scores below b
+    upper: list[Numbers]  # the same above b
+    kinds: int  # how many of these v differ
+    tiny: float  # what is less may have lost its digits
 
-    above: Array  # how many scores are above b
-    lower: Side
-    upper: Side
-
-    def residual(self, k: Array) -> Array:
-        return (self.above - k) + (self.lower.tail - self.upper.tail)
-
-    def excess(self, k: Array) -> Array:
-        """log of what is above k over what is below: 0 at the root, and nearly linear in b."""
-        extra = self.above - k
-        surplus, deficit = np.maximum(extra, 0), np.maximum(-extra, 0)
-        ratio = np.log1p(self.residual(k) / (deficit + self.upper.tail))
-        far = np.log(surplus + self.lower.tail) - np.log(deficit + self.upper.tail)
-        return np.where(np.abs(far) < 0.1, ratio, far)
-
-    def pdf(self) -> Array:
-        return self.lower.pdf + self.upper.pdf
-
-    def rate(self) -> Array:
-        """How fast things change with b: a step is short when step · rate is."""
-        rate = self.pdf() / (self.lower.tail + self.upper.tail)
-        if self.lower.nearest is None or self.upper.nearest is None:
-            return rate
-        return np.maximum(rate, 1 / (1 + np.minimum(self.lower.nearest, self.upper.nearest)))
+    def size(self) -> Numbers:
+        """|R| in units of the tails."""
+        return abs(self.residual) / (self.lower[0] + self.upper[0] + self.tiny)
 
 
-def sweep(u: Tensor, law: Density) -> Sums:
-    """The sums of every row of u = (x - b)/τ, which is overwritten."""
-    nearest = _nearest(u) if law.decay == "hyperbola" else (None, None)
+def measure(u: Tensor, k: Numbers, law: Density) -> Sums:
+    """One pass over u = (x - b)/τ, which is overwritten. The sums are of the kind of k."""
     side, *values = law.sides(u)
     known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
-    above, *both = totals(side, known).cpu().numpy()
-    plain, signed = np.split(np.array(both), 2)
-    lower, upper = np.maximum(0.5 * (plain - signed), 0), np.maximum(0.5 * (plain + signed), 0)
-    return Sums(0.5 * (u.shape[-1] + above), _side(lower, nearest[0]), _side(upper, nearest[1]))
+    found = _totals(side, known)
+    if isinstance(k, float):
+        above, *sums = (total for (total,) in found.tolist())
+    else:
+        above, *sums = found.to(k.dtype).unbind()
+    plain, signed = sums[: len(known)], sums[len(known) :]
+    lower = [_positive(p - s) for p, s in zip(plain, signed, strict=True)]
+    upper = [_positive(p + s) for p, s in zip(plain, signed, strict=True)]
+    if len(known) == 1:
+        lower, upper = 3 * lower, 3 * upper
+    elif len(known) == 2:  # a user's density need not tell its slope
+        lower, upper = [*lower, 0.0 * above], [*upper, 0.0 * above]
+    extra = above + (u.shape[-1] - 2 * k)
+    residual, tiny = extra - 2 * signed[0], torch.finfo(u.dtype).tiny
+    return Sums(extra, residual, lower, upper, len(known), tiny)
 
 
-def totals(side: Tensor, values: list[Tensor]) -> Tensor:
-    """Sums in float64 of side, of the values, and of the values times side; overwrites them."""
+def _totals(side: Tensor, values: list[Tensor]) -> Tensor:
+    """Sums of side, of the values, and of the values times side; overwrites them.
+
+    In their own dtype, where torch sums in pairs: a copy in float64 would take most of the time.
+    """
     if side.numel() <= _SMALL:
-        return torch.stack([side, *values, *(v * side for v in values)]).sum(
-            -1, dtype=torch.float64
-        )
-    plain = [v.sum(-1, dtype=torch.float64) for v in (side, *values)]
-    return torch.stack(plain + [v.mul_(side).sum(-1, dtype=torch.float64) for v in values])
+        return torch.stack([side, *values, *(v * side for v in values)]).sum(-1)
+    plain = [v.sum(-1) for v in (side, *values)]
+    return torch.stack(plain + [v.mul_(side).sum(-1) for v in values])
 
 
-def _side(sums: Array, nearest: Array | None) -> Side:
-    tail = sums[0]
-    if len(sums) == 1:  # Laplace: f = F(-|u|) = -f'
-        return Side(tail, tail, tail, nearest)
-    return Side(tail, sums[1], sums[2] if len(sums) > 2 else None, nearest)
+def settled(sums: Sums, law: Density, dtype: torch.dtype) -> Any:
+    """Whether what the next step leaves can be neglected."""
+    if law.decay == "none":  # the p that make up R, rounded
+        rounding = _ROUNDING * torch.finfo(dtype).eps
+        return abs(sums.residual) <= rounding * (sums.lower[0] + sums.upper[1])
+    third, kinked, second = _SHORT[dtype]
+    smooth = third if sums.kinds == 3 and law.decay == "exponential" else second
+    return sums.size() <= (kinked if sums.kinds == 1 else smooth)
 
 
-def _nearest(u: Tensor) -> tuple[Array, Array]:
-    """The distances of the nearest scores below and above; inf where there is none."""
-    low, high = torch.aminmax(u.reciprocal(), dim=-1)
-    near = torch.stack([-low, high]).clamp_(min=0).double().reciprocal_().cpu().numpy()
-    return near[0], near[1]
+def step(sums: Sums, law: Density) -> Numbers:
+    """How far to move b, in units of τ: Halley's step for φ(more) - φ(less), from anywhere.
+
+    Both are positive, and R = more - less. φ makes the tails linear in b: it is a logarithm if
+    they are exponential, -1/y if they are hyperbolic; without tails see `_power_step`.
+    """
+    (lower, fall, fall_bend), (upper, rise, rise_bend) = sums.lower, sums.upper
+    more = _positive(sums.extra) + lower + sums.tiny
+    less = _positive(-sums.extra) + upper + sums.tiny
+    if law.decay == "none":
+        return _power_step(sums, more, less)
+    fall, rise, fall_bend, rise_bend = fall / more, rise / less, fall_bend / more, rise_bend / less
+    if law.decay == "exponential":
+        gain, weight, twist = _log(more) - _log(less), 1.0, 1.0
+    else:  # φ(more) - φ(less) times less
+        weight = less / more
+        gain, twist = 1 - weight, 2.0
+    slope = weight * fall + rise + sums.tiny
+    bend = weight * (fall_bend - twist * fall * fall) - (rise_bend - twist * rise * rise)
+    newton = gain / slope
+    return newton / (1 - _within(0.5 * newton * bend / slope, 0.5))
+
+
+def _power_step(sums: Sums, more: Numbers, less: Numbers) -> Numbers:
+    """Newton's step for φ(y) = y^w/w, where a density without tails has its w from its window.
+
+    As if the scores that follow were spread like those inside: w = 1 if all are at one place, 1/2
+    if they are uniform, 0 if they thin out like an exponential. Near the root R is linear.
+    """
+    (lower, below, lower_square), (upper, above, upper_square) = sums.lower, sums.upper
+    below_counts = below > above
+    tail, count, square = (
+        choose(below_counts, *pair)
+        for pair in ((lower, upper), (below, above), (lower_square, upper_square))
+    )
+    w = 2 * tail * tail / (square * count + sums.tiny) - 1
+    w = choose(sums.size() < _NEAR, 1.0 + 0 * w, _within(w, 1.0) + 1e-9)  # never 0
+    log = _log(more) - _log(less)
+    power = _exp(w * log)
+    return (power - 1) / w / (power * below / more + above / less + sums.tiny)
+
+
+# ---- what floats and tensors do not have in common ----------------------------------------------
+
+
+def some(flags: Any) -> bool:
+    """Whether any of the rows, whose numbers are at hand, has the flag."""
+    return flags if isinstance(flags, bool) else bool(flags.any())
+
+
+def _positive(value: Numbers) -> Numbers:
+    return max(value, 0.0) if isinstance(value, float) else value.clamp(min=0)
+
+
+def _within(value: Numbers, most: float) -> Numbers:
+    if isinstance(value, float):
+        return max(-most, min(value, most))
+    return value.clamp(-most, most)
+
+
+def choose(which: Any, one: Numbers, other: Numbers) -> Numbers:
+    """One or the other, for every row."""
+    return torch.where(which, one, other) if isinstance(which, Tensor) else one if which else other
+
+
+def _log(value: Numbers) -> Numbers:
+    return math.log(value) if isinstance(value, float) else value.log()
+
+
+def _exp(value: Numbers) -> Numbers:
+    return math.exp(min(value, 700.0)) if isinstance(value, float) else value.exp()
