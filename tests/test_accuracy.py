@@ -1,5 +1,7 @@
 """Issue 2's accuracy, for every density, precision and kernel, against float64 bisection."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -51,12 +53,15 @@ def test_rows_of_a_million(density, dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # minutes of the oracle, when other tests run beside it
 @pytest.mark.parametrize("family", bank.FAMILIES)
 @pytest.mark.parametrize("n", [10**4, 10**5, 10**6])
 def test_every_long_problem(density, dtype, n, family):
-    for k in bank.ks(n):
-        for temperature in bank.TEMPERATURES:
-            _assert_accurate(*_one(family, n, dtype, k, temperature), density)
+    """Of a million scores one problem in six: over the families, every density meets each of them."""
+    problems = list(product(bank.ks(n), bank.TEMPERATURES))
+    first = bank.FAMILIES.index(family) % 6
+    for k, temperature in problems if n < 10**6 else problems[first::6]:
+        _assert_accurate(*_one(family, n, dtype, k, temperature), density)
 
 
 def _assert_accurate(labels, scores, k, temperature, density):
