@@ -1,4 +1,4 @@
-"""Issue 2's accuracy, for every density, precision and kernel, against float64 bisection."""
+"""The stated accuracy, for every density, precision and kernel, against float64 bisection."""
 
 from itertools import product
 
@@ -57,7 +57,7 @@ def test_rows_of_a_million(density, dtype):
 @pytest.mark.parametrize("family", bank.FAMILIES)
 @pytest.mark.parametrize("n", [10**4, 10**5, 10**6])
 def test_every_long_problem(density, dtype, n, family):
-    """Of a million scores one problem in six: over the families, every density meets each of them."""
+    """Of a million scores one problem in six; over the families, every density meets each."""
     problems = list(product(bank.ks(n), bank.TEMPERATURES))
     first = bank.FAMILIES.index(family) % 6
     for k, temperature in problems if n < 10**6 else problems[first::6]:
