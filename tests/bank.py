@@ -1,4 +1,4 @@
-"""The bank of rows of issue 2, and the k and temperature that go with every row."""
+"""The bank of rows on which accuracy is promised, and the k and temperature that go with them."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def row(family, n, dtype=np.float64):
 
 
 def ks(n):
-    """The k of issue 2 that are possible for n scores."""
+    """The k of the bank that are possible for n scores."""
     return tuple(
         dict.fromkeys(min(max(k, 0.0), n) for k in (1e-3, 1, n / 100, n / 2, n - 1, n - 1e-3))
     )

@@ -1,4 +1,4 @@
-"""Issue 3's accuracy: rank, sort, permutation and quantile against direct sums and bisection."""
+"""The stated accuracy of rank, sort, permutation and quantile against direct sums and bisection."""
 
 import numpy as np
 import pytest
