@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from softorder.kernels._triton import interpreted, launch, per_row, power_of_two
+from triton.language import float32, float64
+
+from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
+from softorder.kernels._triton_compile import Configuration
 from softorder.kernels.threshold.triton_rows import topk_backward, topk_forward
+from softorder.kernels.threshold.triton_split import (
+    SUMS,
+    topk_gradient_pieces,
+    topk_step,
+    topk_sweep_pieces,
+    topk_write_gradients,
+    topk_write_pieces,
+)
 
 
 class Tile(NamedTuple):
@@ -24,6 +36,9 @@ class Tile(NamedTuple):
 
 _SHORT = 64  # so many scores: several rows in one program of one warp, which needs no barrier
 _LONGEST = {4: 4096, 8: 2048}  # scores of so many bytes that stay in registers
+_SPLIT = 2**15  # rows of so many scores are split, where they are few
+_SAMPLE = 4096  # scores of such a row are solved first
+_ROUNDS = 3  # then so many passes are made; what they leave takes longer
 
 
 def tile(n: int, wide: bool) -> Tile:
@@ -62,6 +77,11 @@ def _solve(
     k, k_stride = per_row(k, x)
     temperature, temperature_stride = per_row(temperature, x)
     size = _tile(n, rows, b.dtype)
+    pieces = _pieces(n, rows, size, x.device)
+    if pieces > 1:
+        problem = Problem(x, k, temperature, k_stride, temperature_stride, density, b, sweeps)
+        _solve_in_pieces(problem, pieces, size, p)
+        return b, sweeps
     launch(
         topk_forward,
         (size.programs(rows),),
@@ -88,6 +108,111 @@ def _solve(
     return b, sweeps
 
 
+class Problem(NamedTuple):
+    """What is asked of long rows, and where the answer goes."""
+
+    x: Tensor
+    k: Tensor
+    temperature: Tensor
+    k_stride: int
+    temperature_stride: int
+    density: int
+    b: Tensor
+    sweeps: Tensor
+
+
+def _solve_in_pieces(ask: Problem, pieces: int, size: Tile, p: Tensor | None) -> None:
+    x, n, rows = ask.x, ask.x.shape[-1], ask.sweeps.numel()
+    solved = torch.zeros_like(ask.sweeps)
+    sample = x.reshape(rows, n)[:, :: n // _SAMPLE].contiguous()
+    share = sample.shape[-1] / n
+    start, _ = _solve(sample, ask.k * share, ask.temperature, ask.density, None)
+    place = start.double()
+    ask.sweeps.fill_(1)  # the sample, and the step from it
+    sums = x.new_empty(rows, SUMS.value, pieces, dtype=torch.float64)
+    piece = _piece(n, pieces, size)
+    exact = float64 if ask.b.dtype is torch.float64 else float32
+    for _ in range(_ROUNDS):
+        launch(
+            topk_sweep_pieces,
+            (rows, pieces),
+            x.device,
+            size.warps,
+            x,
+            ask.temperature,
+            place,
+            solved,
+            sums,
+            rows,
+            n,
+            piece,
+            ask.temperature_stride,
+            exact,
+            ask.density,
+            size.width,
+        )
+        launch(
+            topk_step,
+            (rows,),
+            x.device,
+            4,
+            sums,
+            ask.k,
+            ask.temperature,
+            place,
+            solved,
+            ask.b,
+            ask.sweeps,
+            rows,
+            n,
+            pieces,
+            ask.k_stride,
+            ask.temperature_stride,
+            ask.density,
+            power_of_two(pieces),
+        )
+    launch(
+        topk_forward,
+        (rows,),
+        x.device,
+        size.warps,
+        x,
+        ask.k,
+        ask.temperature,
+        x,
+        ask.b,
+        ask.sweeps,
+        solved,
+        rows,
+        n,
+        ask.k_stride,
+        ask.temperature_stride,
+        ask.density,
+        1,
+        size.width,
+        True,
+        False,
+        True,
+    )
+    if p is not None:
+        launch(
+            topk_write_pieces,
+            (rows, pieces),
+            x.device,
+            size.warps,
+            x,
+            ask.temperature,
+            ask.b,
+            p,
+            rows,
+            n,
+            piece,
+            ask.temperature_stride,
+            ask.density,
+            size.width,
+        )
+
+
 def backward(
     upstream: Tensor,
     scores: Tensor,
@@ -110,6 +235,17 @@ def backward(
         return by_scores, by_row.zero_()
     temperature, stride = per_row(temperature, x)
     size = _tile(n, rows, b.dtype)
+    pieces = _pieces(n, rows, size, x.device)
+    if pieces > 1:
+        inputs = (v, x if index is None else index.contiguous(), x, temperature, b.contiguous())
+        sums = x.new_empty(rows, 4, pieces, dtype=torch.float64)
+        numbers = (rows, n, _piece(n, pieces, size), stride, density, size.width, index is not None)
+        grid = (rows, pieces)
+        launch(topk_gradient_pieces, grid, x.device, size.warps, *inputs, sums, *numbers)
+        outputs = (sums, by_scores, by_row)
+        rest = (by_temperature, power_of_two(pieces))
+        launch(topk_write_gradients, grid, x.device, size.warps, *inputs, *outputs, *numbers, *rest)
+        return by_scores, by_row
     launch(
         topk_backward,
         (size.programs(rows),),
@@ -135,6 +271,18 @@ def backward(
     return by_scores, by_row
 
 
+def _pieces(n: int, rows: int, size: Tile, device: torch.device) -> int:
+    """How many programs share a row: more than one where the rows are long and few."""
+    busy = processors(device)
+    if n < _SPLIT or rows >= busy:
+        return 1
+    return min(2 * busy // rows, -(-n // (2 * size.width)), 1024)
+
+
+def _piece(n: int, pieces: int, size: Tile) -> int:
+    return -(-n // (pieces * size.width)) * size.width
+
+
 def _exact(dtype: torch.dtype) -> torch.dtype:
     """What thresholds and sums are kept in."""
     return torch.float64 if dtype is torch.float64 else torch.float32
@@ -144,5 +292,43 @@ def _tile(n: int, rows: int, dtype: torch.dtype) -> Tile:
     size = tile(n, dtype is torch.float64)
     if interpreted():  # there a program takes its time, whatever its size
         most = max(2**16 // size.width, 1)
-        return size._replace(height=min(power_of_two(rows), most))
+        return size._replace(height=min(power_of_two(rows), most) if n < _SPLIT else 1)
     return size
+
+
+# ---- what may be launched -----------------------------------------------------------------------
+
+_WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10**6)
+_KINDS = ("p", "threshold", "gradient", "gradient τ", "gradient of one entry")
+
+
+def configurations(
+    density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS, kinds: Sequence[str] = _KINDS
+) -> Iterator[Configuration]:
+    """Every way in which the kernels are launched for rows of any length."""
+    sizes = {tile(n, wide): n > tile(n, wide).width for n in widths}
+    for kind in kinds:
+        for size, streamed in sizes.items():
+            yield _configuration(kind, size, streamed, density, wide)
+
+
+def _configuration(
+    kind: str, size: Tile, streamed: bool, density: int, wide: bool
+) -> Configuration:
+    number = "*fp64" if wide else "*fp32"
+    shape = (density, size.height, size.width, streamed)
+    if kind in ("p", "threshold"):
+        kernel, constants = topk_forward, (*shape, kind == "p", False)
+        types = (number, "*fp64", "*fp64", number, number, "*i32", "*i32", *("i32",) * 4)
+        reads = "2 + passes" if streamed else "1"
+        reads += " + 1" if streamed and kind == "p" else ""
+        writes = str(int(kind == "p"))
+    else:
+        one_entry = kind == "gradient of one entry"
+        kernel, constants = topk_backward, (*shape, one_entry, kind == "gradient τ")
+        index = "*i64" if one_entry else number
+        types = (number, index, number, "*fp64", number, number, "*fp64", *("i32",) * 3)
+        reads, writes = str((1 + streamed) * (2 - one_entry)), "1"
+    name = f"{kind}, {'more' if streamed else size.width} scores"
+    tile_size = size.height * size.width
+    return Configuration(name, kernel, types, constants, size.warps, tile_size, reads, writes)

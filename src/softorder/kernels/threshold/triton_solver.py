@@ -142,7 +142,8 @@ def solve(
         # ---- is it the last step, and does it lead anywhere?
         gap = active & in_gap(extra, lower, upper, lower_pdf, upper_pdf, density)
         rate = change_rate(lower, upper, pdf, lower_near, upper_near, density)
-        enough = is_settled(now, excess, lower, upper_pdf, step * rate, x.shape[1], density)
+        wide: tl.constexpr = x.dtype == tl.float64
+        enough = is_settled(now, excess, lower, upper_pdf, step * rate, n, wide, density)
         settled = active & enough & ~gap
         by = step * tau
         before = tl.where(selected, tl.maximum(previous, older), previous)
@@ -287,12 +288,15 @@ def in_gap(extra, lower, upper, lower_pdf, upper_pdf, density: tl.constexpr):
 
 
 @triton.jit
-def is_settled(residual, excess, lower, upper_pdf, size, n: tl.constexpr, density: tl.constexpr):
+def is_settled(
+    residual, excess, lower, upper_pdf, size, n, wide: tl.constexpr, density: tl.constexpr
+):
     """Whether the sums agree with k, or the step is so short that what it leaves does not matter."""
-    wide: tl.constexpr = residual.dtype == tl.float64
-    if density == law.UNIFORM:
+    if density == law.UNIFORM:  # as far as rounding lets them
         epsilon: tl.constexpr = 2.2e-16 if wide else 1.2e-7
-        return tl.abs(residual) <= 8.0 * epsilon * (lower + upper_pdf)
+        rounding = (8.0 + 0.25 * tl.sqrt(tl.zeros_like(residual) + n)) * epsilon
+        rounding = tl.minimum(rounding, 1e-6)
+        return tl.abs(residual) <= rounding * (lower + upper_pdf)
     else:
         second_order: tl.constexpr = 1e-8 if wide else 1e-4
         third_order: tl.constexpr = 1e-5 if wide else 1e-2
