@@ -37,7 +37,9 @@ def _interpreted():
 
 @_DENSITIES
 @_DTYPES
-@pytest.mark.parametrize("n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 9, 40))])
+@pytest.mark.parametrize(
+    "n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 9, 40))]
+)
 def test_short_rows(density, dtype, n):
     _assert_solved(*bank.problems(bank.FAMILIES, n, dtype), density)
 
@@ -54,6 +56,33 @@ def test_rows_on_chip(density, n):
 def test_a_longer_row_is_streamed(density):
     family, k, temperature = _LONG[3 * BUILT_IN.index(density) % len(_LONG)]
     _assert_solved(*_one(family, 5000, np.float32, k(5000), temperature), density)
+
+
+def _in_pieces():
+    """By default an ordinary row, which three passes solve, and one that they do not."""
+    for density in BUILT_IN:
+        for family in ("normal", "two_modes", "cauchy", "ties"):
+            first = (density, family) in {("laplace", "normal"), ("logistic", "two_modes")}
+            yield pytest.param(density, family, marks=[] if first else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize(("density", "family"), list(_in_pieces()))
+def test_few_long_rows_are_split(density, family):
+    before = _triton.calls["topk_sweep_pieces"]
+    n = 40_000
+    labels, scores, k, temperature = _one(family, n, np.float32, n / 100, 1.0)
+    _assert_solved(labels, scores, k, temperature, density)
+    assert _triton.calls["topk_sweep_pieces"] > before
+    x, size, tau = (torch.from_numpy(v).requires_grad_() for v in (scores, k, temperature))
+    upstream = torch.linspace(-1, 1, n)[None]
+    found = torch.autograd.grad(
+        so.soft_topk(x, size, method=density, temperature=tau), (x, size, tau), upstream
+    )
+    with _native.use("torch"):
+        p = so.soft_topk(x.double(), size, method=density, temperature=tau)
+        truth = torch.autograd.grad(p, (x, size, tau), upstream.double())
+    for one, other in zip(found, truth, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -254,7 +283,9 @@ def test_the_operators_agree_with_their_fakes():
     torch.library.opcheck(backward, arguments, test_utils="test_faketensor")
 
 
-@pytest.mark.parametrize("change", [lambda x: x.mT, lambda x: x[:, ::2], lambda x: x.expand(2, 5, 6)])
+@pytest.mark.parametrize(
+    "change", [lambda x: x.mT, lambda x: x[:, ::2], lambda x: x.expand(2, 5, 6)]
+)
 def test_strides(change):
     scores = change(torch.randn(5, 6, generator=torch.Generator().manual_seed(2)))
     dense = scores.clone(memory_format=torch.contiguous_format)

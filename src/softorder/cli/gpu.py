@@ -1,4 +1,4 @@
-"""softorder gpu: compiles the GPU kernels, for GPUs that need not be there, and shows their cost."""
+"""softorder gpu: compiles the kernels for GPUs that need not be there, and shows their cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = (
     "writes",
     "code/score",
 )
-#: Bytes and exponentials per second: NVIDIA's data sheets; 16 of the latter per cycle and processor.
+#: Bytes and exponentials per second, by NVIDIA's data sheets: 16 per cycle and processor.
 _ROOFS = {"A100": (2.04e12, 108 * 16 * 1.41e9), "H100": (3.35e12, 132 * 16 * 1.83e9)}
 _PASSES = 4  # the median for bell-shaped rows; each takes an exponential, and so does the result
 

@@ -1,9 +1,10 @@
 """The compiled kernels: which library this CPU can run, when it is used, how it is called.
 
 There is one library per SIMD level, and only the widest one that this CPU can run is opened;
-`SOFTORDER_SIMD=baseline|avx2|avx512` asks for a narrower one. `SOFTORDER_KERNELS=torch|native|triton`
-forces one kind of kernel; asking for one where it cannot be had raises. By default that only
-means the slower path, said once, with the reason. On the CPU Triton is its interpreter, for tests.
+`SOFTORDER_SIMD=baseline|avx2|avx512` asks for a narrower one.
+`SOFTORDER_KERNELS=torch|native|triton` forces one kind of kernel; asking for one where it cannot be
+had raises. By default that only means the slower path, said once, with the reason. On the CPU
+Triton is its interpreter, for tests.
 """
 
 from __future__ import annotations

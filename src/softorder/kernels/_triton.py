@@ -1,9 +1,9 @@
 """Triton kernels: whether they can be used, when they are, how they are launched.
 
 Triton is optional and imported when a kernel is first called, never before. It serves CUDA tensors
-(ROCm's too, which torch calls by the same name), and CPU tensors by its interpreter: for tests, with
-`SOFTORDER_KERNELS=triton` and `TRITON_INTERPRET=1`. Where it is missing or too old, CUDA tensors are
-served by plain torch, said once.
+(ROCm's too, which torch calls by the same name), and CPU tensors by its interpreter: for tests,
+with `SOFTORDER_KERNELS=triton` and `TRITON_INTERPRET=1`. Where it is missing or too old, CUDA
+tensors are served by plain torch, said once.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def launch(
 
 
 def compiler_options(warps: int, nvidia: bool = torch.version.hip is None) -> dict[str, Any]:
-    """Given a limit, the compiler of NVIDIA uses all registers that fit; else it saves and spills."""
+    """Given a limit, NVIDIA's compiler uses all registers that fit; else it saves and spills."""
     options: dict[str, Any] = {"num_warps": warps, "enable_fp_fusion": True}
     if nvidia:
         options["maxnreg"] = min(255, REGISTERS // (32 * warps))

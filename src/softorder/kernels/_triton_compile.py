@@ -6,7 +6,6 @@ import re
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,14 +134,14 @@ def _dump(made: Any, tool: str, option: str) -> str:
 
 
 def _amd(made: Any) -> dict[str, int]:
+    # scalar registers are spilled to vector registers: only what goes to memory counts
     code: str = made.asm["amdgcn"]
-    number: Callable[[str], int] = lambda name: int(_first(rf"\.{name}:\s+(\d+)", code))
-    spills = 4 * (number("vgpr_spill_count") + number("sgpr_spill_count"))
-    lines = re.findall(r"^\t[a-z]+_[a-z0-9_]+", code, re.MULTILINE)
+    spilled = int(_first(r"\.vgpr_spill_count:\s+(\d+)", code))
+    memory = int(_first(r"\.private_segment_fixed_size:\s+(\d+)", code))
     return {
-        "registers": number("vgpr_count"),
-        "spilled": max(spills, number("private_segment_fixed_size")),
-        "instructions": len(lines),
+        "registers": int(_first(r"\.vgpr_count:\s+(\d+)", code)),
+        "spilled": max(4 * spilled, memory),
+        "instructions": len(re.findall(r"^\t[a-z]+_[a-z0-9_]+", code, re.MULTILINE)),
     }
 
 

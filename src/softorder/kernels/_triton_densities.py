@@ -4,6 +4,9 @@ Every function takes tensors of float32 or float64 and stays in that dtype. The 
 its support at [0, 1], as in densities/uniform.py: its middle is 1/2.
 """
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 

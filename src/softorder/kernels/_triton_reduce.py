@@ -1,5 +1,8 @@
 """Reductions of the last axis of a tile."""
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 

@@ -12,9 +12,10 @@ def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
     scale = _scale(temperature, scores.dtype)
-    if not math.isfinite(centre.sum(dtype=torch.float64).item()):  # at once for all rows
-        return exact_distance(scores, centre, rest, scale)
-    return (scores - centre).sub_(rest).mul_(scale)
+    # at once for all rows, where the answer is at hand: nobody waits for another device
+    if scores.is_cpu and math.isfinite(centre.sum(dtype=torch.float64).item()):
+        return (scores - centre).sub_(rest).mul_(scale)
+    return exact_distance(scores, centre, rest, scale)
 
 
 def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | Tensor) -> Tensor:
@@ -26,12 +27,17 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
-    return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype).unsqueeze(-1)
+    return column(temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype))
+
+
+def column(value: Tensor) -> Tensor:
+    """Numbers per row beside the scores. One number needs no axis, and may stay on the CPU then."""
+    return value.unsqueeze(-1) if value.dim() else value
 
 
 def _scale(temperature: Tensor, dtype: torch.dtype) -> float | Tensor:
     """The same, as a number if it is one."""
-    if temperature.numel() != 1:
+    if temperature.numel() != 1 or not temperature.is_cpu:
         return inverse(temperature, dtype)
     return min(1 / temperature.item(), torch.finfo(dtype).max)
 

@@ -32,7 +32,6 @@ from softorder.kernels._density_numbers import COMPILED, NUMBERED, number_of
 from softorder.kernels._operators import Operator, in_front, library
 from softorder.kernels.threshold import cpu, reference
 
-
 _gpu = _triton.Module("softorder.kernels.threshold.triton")
 
 

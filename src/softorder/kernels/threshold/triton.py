@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
 from triton.language import float32, float64
 
 from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
@@ -45,7 +44,7 @@ def tile(n: int, wide: bool) -> Tile:
     """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed."""
     width = max(power_of_two(n), 16)
     if width <= _SHORT:
-        return Tile(256 // width, width, 1)
+        return Tile(max(64 // width, 2), width, 1)
     width = min(width, _LONGEST[8 if wide else 4])
     return Tile(1, width, min(max(width * (2 if wide else 1) // 256, 1), 8))
 
@@ -306,9 +305,9 @@ def configurations(
     density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS, kinds: Sequence[str] = _KINDS
 ) -> Iterator[Configuration]:
     """Every way in which the kernels are launched for rows of any length."""
-    sizes = {tile(n, wide): n > tile(n, wide).width for n in widths}
+    sizes = dict.fromkeys((tile(n, wide), n > tile(n, wide).width) for n in widths)
     for kind in kinds:
-        for size, streamed in sizes.items():
+        for size, streamed in sizes:
             yield _configuration(kind, size, streamed, density, wide)
 
 
@@ -317,11 +316,11 @@ def _configuration(
 ) -> Configuration:
     number = "*fp64" if wide else "*fp32"
     shape = (density, size.height, size.width, streamed)
+    types: tuple[str, ...]
     if kind in ("p", "threshold"):
         kernel, constants = topk_forward, (*shape, kind == "p", False)
         types = (number, "*fp64", "*fp64", number, number, "*i32", "*i32", *("i32",) * 4)
-        reads = "2 + passes" if streamed else "1"
-        reads += " + 1" if streamed and kind == "p" else ""
+        reads = f"passes + {2 + (kind == 'p')}" if streamed else "1"
         writes = str(int(kind == "p"))
     else:
         one_entry = kind == "gradient of one entry"

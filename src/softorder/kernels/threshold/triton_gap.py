@@ -4,6 +4,9 @@ Any b in the gap between two scores fits the sum, but only one fits log p: where
 the two tail sums are equal.
 """
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 

@@ -5,6 +5,9 @@ it stays on chip: every score is read once and written once. Longer rows are `st
 takes one row, and reads it again in every pass.
 """
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 
@@ -33,7 +36,7 @@ def topk_forward(
     writes_p: tl.constexpr,
     skips: tl.constexpr,
 ):
-    """Thresholds, and p or the number of passes. With `skips`, rows that are solved are left out."""
+    """Thresholds, and p or the number of passes. With `skips`, solved rows are left out."""
     row, inside, first = rows_of_program(scores, rows, n, height)
     if skips:
         if tl.load(solved + tl.program_id(0)) == 0:
@@ -147,7 +150,7 @@ def topk_backward(
 
 @triton.jit
 def rows_of_program(scores, rows, n, height: tl.constexpr):
-    """The rows of this program, which of them exist, and where they begin (the others: anywhere)."""
+    """The rows of this program, which of them exist, and where they begin (others: anywhere)."""
     row = tl.program_id(0) * height + tl.arange(0, height)
     inside = row < rows
     return row, inside, scores + tl.where(inside, row, 0).to(tl.int64) * n
@@ -182,7 +185,7 @@ def store(first, inside, begin, n, values):
 @triton.jit
 def result(x, centre, rest, temperature, density: tl.constexpr):
     """p = F((x - b)/τ), by the table of contract.py where b is not finite."""
-    tau, scale = in_dtype(temperature, x.dtype)
+    _, scale = in_dtype(temperature, x.dtype)
     infinite = float("inf")
     beside = tl.where(tl.abs(centre) < infinite, rest, 0.0)[:, None]
     centre, rest = centre[:, None], rest[:, None]
@@ -195,7 +198,7 @@ def result(x, centre, rest, temperature, density: tl.constexpr):
 @triton.jit
 def slope(x, centre, rest, temperature, density: tl.constexpr):
     """u, and f(u), which is 0 where b is not finite."""
-    tau, scale = in_dtype(temperature, x.dtype)
+    _, scale = in_dtype(temperature, x.dtype)
     u = ((x - centre[:, None]) - rest[:, None]) * scale[:, None]
     _, pdf, _ = law.values(u, density)
     pdf = tl.where((tl.abs(centre) < float("inf"))[:, None], pdf, 0.0)

@@ -4,6 +4,9 @@ What has to be counted is read from memory again, a few scores at a time: few ro
 and the registers that it would take away from all the others are worth more.
 """
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 

@@ -5,6 +5,9 @@ they fail a selection that gives a bracket. Everything is in the dtype of the sc
 unevaluated sum of two numbers, and k a whole number and a part between -1/2 and 1/2.
 """
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 
@@ -94,9 +97,17 @@ def solve(
             width = tl.where(lost, right - left, width)
             selected = selected | lost
         # ---- one pass
-        above, lower, upper, lower_pdf, upper_pdf, lower_drop, upper_drop, lower_near, upper_near = (
-            sweep(x, scores, n, high, low, scale, density, streamed)
-        )
+        (
+            above,
+            lower,
+            upper,
+            lower_pdf,
+            upper_pdf,
+            lower_drop,
+            upper_drop,
+            lower_near,
+            upper_near,
+        ) = sweep(x, scores, n, high, low, scale, density, streamed)
         passes += active.to(tl.int32)
         # ---- where the root is, judged from the sums
         extra = (above - base).to(x.dtype) - fraction
@@ -153,7 +164,9 @@ def solve(
         beyond = (by <= left) | (by >= right)
         known = (by == by) & selected
         # the ends of a bracket are bounds: a root that seems to be behind one is close to it
-        by = tl.where(beyond & known & progress & ~settled, 0.9 * tl.where(by < 0.0, left, right), by)
+        by = tl.where(
+            beyond & known & progress & ~settled, 0.9 * tl.where(by < 0.0, left, right), by
+        )
         stuck = ~progress | (beyond & ~known) | (by != by)
         stuck = stuck | goes_back(by, left, right, left_excess, right_excess, excess, width)
         stuck = stuck | (is_lost(extra, lower, upper) & ~selected)
@@ -291,7 +304,7 @@ def in_gap(extra, lower, upper, lower_pdf, upper_pdf, density: tl.constexpr):
 def is_settled(
     residual, excess, lower, upper_pdf, size, n, wide: tl.constexpr, density: tl.constexpr
 ):
-    """Whether the sums agree with k, or the step is so short that what it leaves does not matter."""
+    """Whether the sums agree with k, or what a step so short leaves does not matter."""
     if density == law.UNIFORM:  # as far as rounding lets them
         epsilon: tl.constexpr = 2.2e-16 if wide else 1.2e-7
         rounding = (8.0 + 0.25 * tl.sqrt(tl.zeros_like(residual) + n)) * epsilon

@@ -1,9 +1,13 @@
 """Kernels for few long rows: many programs share a row, each takes a piece of it.
 
-A pass is two launches: every piece leaves its sums in memory, then one program per row adds them, in
-the same order every time, and moves b. Started from the threshold of a sample, two or three passes
-solve an ordinary row; what they leave is solved by one program per row, as in triton_rows.py.
+A pass is two launches: every piece leaves its sums in memory, then one program per row adds them,
+in the same order every time, and moves b. Started from the threshold of a sample, two or three
+passes solve an ordinary row; what they leave is solved by one program per row, as in
+triton_rows.py.
 """
+
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
 
 import triton
 import triton.language as tl
@@ -269,5 +273,5 @@ def topk_write_gradients(
     for begin in range(tl.program_id(1) * piece, end, width):
         x = load(start, inside, begin, end, width, -float("inf")).to(centre.dtype)
         v = load_upstream(upstream, index, row, inside, begin, n, width, one_entry).to(x.dtype)
-        u, pdf = slope(x, centre, rest, tau, density)
+        _, pdf = slope(x, centre, rest, tau, density)
         store(out, inside, begin, end, score_gradients(v, pdf, mean, flat, tau))

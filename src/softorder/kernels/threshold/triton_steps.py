@@ -1,5 +1,8 @@
 """From the sums of one pass to the next threshold, for many rows at once."""
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 

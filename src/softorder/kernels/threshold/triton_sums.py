@@ -4,6 +4,9 @@ A tile x holds whole rows, filled up with -inf, or the first scores of longer ro
 These are read again in every pass, from caches as far as they fit there.
 """
 
+# mypy: ignore-errors
+# The functions are in the language of Triton, which only looks like Python.
+
 import triton
 import triton.language as tl
 
@@ -30,7 +33,7 @@ def distance(x, centre, rest, scale):
 
 @triton.jit
 def sweep(x, scores, n, centre, rest, scale, density: tl.constexpr, streamed: tl.constexpr):
-    """How many scores are above b; Σ F(-|u|), Σ f(u), Σ -f'(|u|), and the least |u|, below, above."""
+    """How many are above b; Σ F(-|u|), Σ f(u), Σ -f'(|u|) and the least |u|, below and above."""
     if streamed:
         width: tl.constexpr = x.shape[1]
         zero = tl.zeros_like(centre).to(tl.float64)
@@ -100,7 +103,7 @@ def sweep_tile(u, density: tl.constexpr):
 
 @triton.jit
 def look(x, scores, n, streamed: tl.constexpr):
-    """How many are +inf, how many are not -inf, how many are NaN; and the sum of the finite ones."""
+    """How many are +inf, not -inf, and NaN; and the sum of the finite ones."""
     if streamed:
         width: tl.constexpr = x.shape[1]
         sums = tl.sum(x, 1).to(tl.float64) * 0.0
