@@ -298,36 +298,104 @@ def _tile(n: int, rows: int, dtype: torch.dtype) -> Tile:
 # ---- what may be launched -----------------------------------------------------------------------
 
 _WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10**6)
-_KINDS = ("p", "threshold", "gradient", "gradient τ", "gradient of one entry")
 
 
 def configurations(
-    density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS, kinds: Sequence[str] = _KINDS
+    density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS
 ) -> Iterator[Configuration]:
     """Every way in which the kernels are launched for rows of any length."""
-    sizes = dict.fromkeys((tile(n, wide), n > tile(n, wide).width) for n in widths)
-    for kind in kinds:
-        for size, streamed in sizes:
-            yield _configuration(kind, size, streamed, density, wide)
+    for size, streamed in dict.fromkeys((tile(n, wide), n > tile(n, wide).width) for n in widths):
+        yield from _of_rows(size, streamed, density, wide)
+        if streamed:
+            yield from _of_pieces(size, density, wide)
 
 
-def _configuration(
-    kind: str, size: Tile, streamed: bool, density: int, wide: bool
-) -> Configuration:
-    number = "*fp64" if wide else "*fp32"
+def _of_rows(size: Tile, streamed: bool, density: int, wide: bool) -> Iterator[Configuration]:
+    x, held = "*fp64" if wide else "*fp32", size.height * size.width
     shape = (density, size.height, size.width, streamed)
-    types: tuple[str, ...]
-    if kind in ("p", "threshold"):
-        kernel, constants = topk_forward, (*shape, kind == "p", False)
-        types = (number, "*fp64", "*fp64", number, number, "*i32", "*i32", *("i32",) * 4)
-        reads = f"passes + {2 + (kind == 'p')}" if streamed else "1"
-        writes = str(int(kind == "p"))
-    else:
-        one_entry = kind == "gradient of one entry"
-        kernel, constants = topk_backward, (*shape, one_entry, kind == "gradient τ")
-        index = "*i64" if one_entry else number
-        types = (number, index, number, "*fp64", number, number, "*fp64", *("i32",) * 3)
-        reads, writes = str((1 + streamed) * (2 - one_entry)), "1"
-    name = f"{kind}, {'more' if streamed else size.width} scores"
-    tile_size = size.height * size.width
-    return Configuration(name, kernel, types, constants, size.warps, tile_size, reads, writes)
+    length = f"{'more' if streamed else size.width} scores"
+    types: tuple[str, ...] = (x, "*fp64", "*fp64", x, x, "*i32", "*i32", *("i32",) * 4)
+    for name, writes in (("p", True), ("threshold", False)):
+        reads = f"passes + {2 + writes}" if streamed else "1"
+        yield Configuration(
+            f"{name}, {length}",
+            topk_forward,
+            types,
+            (*shape, writes, False),
+            size.warps,
+            held,
+            reads,
+            str(int(writes)),
+        )
+    for name, one_entry, by_temperature in (
+        ("gradient", False, False),
+        ("gradient τ", False, True),
+        ("gradient of one entry", True, True),
+    ):
+        index = "*i64" if one_entry else x
+        types = (x, index, x, "*fp64", x, x, "*fp64", *("i32",) * 3)
+        yield Configuration(
+            f"{name}, {length}",
+            topk_backward,
+            types,
+            (*shape, one_entry, by_temperature),
+            size.warps,
+            held,
+            str((1 + streamed) * (2 - one_entry)),
+            "1",
+        )
+
+
+def _of_pieces(size: Tile, density: int, wide: bool) -> Iterator[Configuration]:
+    x, exact = ("*fp64", float64) if wide else ("*fp32", float32)
+    most, numbers = 256, ("i32",) * 4
+    yield Configuration(
+        "sums, in pieces",
+        topk_sweep_pieces,
+        (x, "*fp64", "*fp64", "*i32", "*fp64", *numbers),
+        (exact, density, size.width),
+        size.warps,
+        size.width,
+        "1",
+        "0",
+    )
+    yield Configuration(
+        "step, in pieces",
+        topk_step,
+        ("*fp64", "*fp64", "*fp64", "*fp64", "*i32", x, "*i32", "i32", *numbers),
+        (density, most),
+        4,
+        9 * most,
+        "0",
+        "0",
+    )
+    yield Configuration(
+        "p, in pieces",
+        topk_write_pieces,
+        (x, "*fp64", x, x, *numbers),
+        (density, size.width),
+        size.warps,
+        size.width,
+        "1",
+        "1",
+    )
+    yield Configuration(
+        "gradient sums, in pieces",
+        topk_gradient_pieces,
+        (x, x, x, "*fp64", x, "*fp64", *numbers),
+        (density, size.width, False),
+        size.warps,
+        size.width,
+        "2",
+        "0",
+    )
+    yield Configuration(
+        "gradient τ, in pieces",
+        topk_write_gradients,
+        (x, x, x, "*fp64", x, "*fp64", x, "*fp64", *numbers),
+        (density, size.width, False, True, most),
+        size.warps,
+        size.width,
+        "2",
+        "1",
+    )
