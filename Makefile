@@ -73,7 +73,7 @@ test-mutants: $(STAMP) ## seed defects in a copy and show which test notices eac
 	$(BIN)/python -m tests.mutation -n $(WORKERS) $(ARGS)
 
 test-gpu: $(STAMP) ## run the laws and the kernels' tests on this machine's GPU
-	TRITON_INTERPRET=0 $(BIN)/python -m tests.gpu $(PYTEST_ARGS)
+	TRITON_INTERPRET=0 SOFTORDER_TEST_DEVICE=cuda $(BIN)/python -m pytest -m "" tests/kernels/test_gpu.py $(PYTEST_ARGS)
 
 test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
 	$(BIN)/python -m tests.machines
