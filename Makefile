@@ -37,7 +37,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ test-all: $(STAMP) ## run all the tests
 
 test-mutants: $(STAMP) ## seed defects in a copy and show which test notices each (hours)
 	$(BIN)/python -m tests.mutation -n $(WORKERS) $(ARGS)
+
+test-gpu: $(STAMP) ## run the laws and the kernels' tests on this machine's GPU
+	TRITON_INTERPRET=0 SOFTORDER_TEST_DEVICE=cuda $(BIN)/python -m pytest -m "" tests/kernels/test_gpu.py $(PYTEST_ARGS)
 
 test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
 	$(BIN)/python -m tests.machines

@@ -21,6 +21,7 @@ examples:
   softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench levels                    the same kernels at every SIMD level of this CPU
   softorder bench compile                   compiled graphs against eager mode
+  softorder bench topk --device cuda        soft top-k on a GPU; writes to reports/
   softorder bench --only 128x1000 laplace   one shape and one density
   softorder bench --only call memory        the cost of a small call, and the memory
 
@@ -56,11 +57,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--seconds", type=float, metavar="S", help="time for each case, all providers together"
     )
     parser.add_argument("--output", type=Path, metavar="DIR", help="where to write the results")
+    parser.add_argument(
+        "--device",
+        metavar="DEVICE",
+        help="another device than the CPU, such as cuda: suite topk only, by the device's clock",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     require("bench", matplotlib="bench")
+    if arguments.device is not None:
+        return _run_on_device(arguments)
     suites = {name: import_module(f"benchmarks.{name}") for name in _chosen(arguments.suites)}
     known = list(dict.fromkeys(name for suite in suites.values() for name in suite.names()))
     unknown = sorted(set(arguments.only) - set(known))
@@ -72,6 +80,16 @@ def run(arguments: argparse.Namespace) -> int:
         only = [name for name in arguments.only if name in suite.names()]
         if len(only) == len(arguments.only):
             suite.run(arguments.quick, only, arguments.seconds, arguments.output)
+    return 0
+
+
+def _run_on_device(arguments: argparse.Namespace) -> int:
+    if arguments.suites != ["topk"]:
+        raise SystemExit("softorder bench --device: only the suite topk, softorder bench topk")
+    from benchmarks import on_device
+
+    shapes = arguments.only or (["128x1000"] if arguments.quick else [])
+    on_device.run(arguments.device, shapes, arguments.seconds, arguments.output)
     return 0
 
 

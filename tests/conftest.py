@@ -1,5 +1,9 @@
 """Hypothesis, warnings that are not ours, the choice of kernel, and a budget of time."""
 
+import os
+
+os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton asks when torch imports it
+
 import time
 
 import hypothesis

@@ -103,3 +103,16 @@ def test_the_losses_suite_runs_and_writes_what_it_found(tmp_path, monkeypatch, c
     assert len(written["timings"]) == len(report.records)
     assert "png" not in (tmp_path / "losses.md").read_text()
     assert "of many calls" in capsys.readouterr().out
+
+
+def test_topk_on_a_device(tmp_path, capsys):
+    """By another clock than a GPU's, which is all that differs."""
+    from benchmarks import on_device
+
+    on_device.run("cpu", ["128x1000"], 0.02, tmp_path)
+    printed = capsys.readouterr().out
+    assert "128×1,000 with gradient" in printed
+    assert "torch.softmax" in printed
+    assert (tmp_path / "topk_cpu.json").exists()
+    with pytest.raises(SystemExit, match="unknown 3x3; known: 4096x64"):
+        on_device.run("cpu", ["3x3"], 0.02, tmp_path)

@@ -1,10 +1,13 @@
-"""Write polynomials.hpp: the minimax-like polynomials behind the elementary functions.
+"""Write the minimax-like polynomials behind the elementary functions, for C++ and for Triton.
 
     python csrc/simd/polynomials.py > csrc/simd/polynomials.hpp        (needs mpmath)
+    python csrc/simd/polynomials.py --python > src/softorder/kernels/_polynomials.py
 
 Each polynomial is a Chebyshev fit in 40 digits; the relative error that it reaches is written
 beside it, so that a reader can see that no density is limited by its polynomial.
 """
+
+import sys
 
 from mpmath import atan, chebyfit, erfc, exp, linspace, mp, mpf, nstr, pi, polyval, sqrt
 
@@ -48,7 +51,7 @@ def relative_error(function, coefficients, low, high):
     return max(abs(polyval(coefficients, x) / function(x) - 1) for x in points)
 
 
-def main():
+def write_cpp():
     print("// Made by polynomials.py; do not edit. Highest power first.")
     print("#pragma once\n\nnamespace softorder {\n")
     print("template <class T> struct Polynomials;\n")
@@ -69,5 +72,22 @@ def main():
     print("}  // namespace softorder")
 
 
+def write_python():
+    print('"""Made by csrc/simd/polynomials.py; do not edit. Highest power first."""\n')
+    print(f"MILLS_CENTRE = {nstr(CENTRE, 3)}")
+    for name, function, (low, high), degrees in FITS:
+        if name == "kExp2":
+            continue
+        for scalar, degree in degrees.items():
+            coefficients = chebyfit(function, [low, high], degree + 1)
+            error = relative_error(function, coefficients, low, high)
+            bits = {"float": 32, "double": 64}[scalar]
+            print(f"# relative error {nstr(error, 2)}")
+            print(f"{name[1:].upper()}_{bits} = (")
+            for c in coefficients:
+                print(f"    {float(c)!r},")
+            print(")")
+
+
 if __name__ == "__main__":
-    main()
+    write_python() if "--python" in sys.argv else write_cpp()

@@ -22,7 +22,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF files and 
 @pytest.fixture
 def fresh(monkeypatch):
     """Nothing opened, nothing decided, nothing asked for."""
-    monkeypatch.setattr(_native, "_enabled", None)
+    monkeypatch.setattr(_native, "_kind", None)
     for variable in ("SOFTORDER_KERNELS", "SOFTORDER_SIMD"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(_native, "_library", None)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from softorder.cli import _checkout, demo, methods
+from softorder.cli import _checkout, demo, gpu, methods
 
 _EPILOG = """\
 start here:
@@ -43,6 +43,6 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(title="commands", metavar="command", required=True)
-    for command in (demo, methods, *_checkout.commands()):
+    for command in (demo, methods, gpu, *_checkout.commands()):
         command.add_parser(commands)
     return parser

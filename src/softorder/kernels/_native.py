@@ -1,9 +1,10 @@
 """The compiled kernels: which library this CPU can run, when it is used, how it is called.
 
 There is one library per SIMD level, and only the widest one that this CPU can run is opened;
-`SOFTORDER_SIMD=baseline|avx2|avx512` asks for a narrower one. `SOFTORDER_KERNELS=torch|native`
-forces one kind of kernel; asking for native where it cannot be had raises. By default that only
-means the slower path, said once, with the reason.
+`SOFTORDER_SIMD=baseline|avx2|avx512` asks for a narrower one.
+`SOFTORDER_KERNELS=torch|native|triton` forces one kind of kernel; asking for one where it cannot be
+had raises. By default that only means the slower path, said once, with the reason. On the CPU
+Triton is its interpreter, for tests.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 
 from softorder import _check
 
-KINDS = ("torch", "native")
+KINDS = ("torch", "native")  #: of kernels for CPU tensors; and "triton", where it is interpreted
 LEVELS = ("baseline", "avx2", "avx512")  #: from the narrowest to the widest
 INT32 = 2**31 - 1  #: the longest row of a kernel whose indices are int32
 
@@ -68,24 +69,29 @@ class UnusableError(RuntimeError):
 
 @contextmanager
 def use(kind: str) -> Iterator[None]:
-    """Uses one kind of kernel, "torch" or "native", within a with-statement, in every thread."""
-    global _enabled
+    """Uses one kind of kernel, "torch", "native" or "triton", in every thread."""
+    global _kind
     wanted = _decide(kind)
     with _switch:
-        before, _enabled = _enabled, wanted
+        before, _kind = _kind, wanted
     try:
         yield
     finally:
         with _switch:
-            _enabled = before
+            _kind = before
+
+
+def kind() -> str:
+    """The kind of kernels in use."""
+    global _kind
+    if _kind is None:
+        _kind = _decide(os.environ.get("SOFTORDER_KERNELS", ""))
+    return _kind
 
 
 def enabled() -> bool:
     """Whether CPU tensors are served by the compiled kernels."""
-    global _enabled
-    if _enabled is None:
-        _enabled = _decide(os.environ.get("SOFTORDER_KERNELS", ""))
-    return _enabled
+    return kind() == "native"
 
 
 def serves(scores: Tensor, *others: Tensor, most: int | None = None) -> bool:
@@ -113,19 +119,22 @@ def _enabled_for_good() -> bool:
 
 
 _switch = threading.Lock()
-_enabled: bool | None = None  # None: not yet decided
+_kind: str | None = None  # None: not yet decided
 _forked = False
 
 
-def _decide(kind: str) -> bool:
-    if kind and kind not in KINDS:
-        raise ValueError(f"the kind of kernels must be one of {', '.join(KINDS)}, but got {kind!r}")
-    if kind == "torch":
-        return False
+def _decide(wanted: str) -> str:
+    if wanted and wanted not in (*KINDS, "triton"):
+        known = ", ".join((*KINDS, "triton"))
+        raise ValueError(f"the kind of kernels must be one of {known}, but got {wanted!r}")
+    if wanted == "torch":
+        return wanted
+    if wanted == "triton":
+        return _decide_triton()
     try:
         library()
     except UnusableError as reason:
-        if kind == "native":
+        if wanted == "native":
             raise UnusableError(
                 f"native kernels were asked for, but {reason}. "
                 "Or set SOFTORDER_KERNELS=torch to use plain torch"
@@ -136,8 +145,19 @@ def _decide(kind: str) -> bool:
             RuntimeWarning,
             stacklevel=2,
         )
-        return False
-    return True
+        return "torch"
+    return "native"
+
+
+def _decide_triton() -> str:
+    from softorder.kernels import _triton
+
+    reason = _triton.problem()
+    if reason is None and not (torch.cuda.is_available() or _triton.interpreted()):
+        reason = "there is no GPU. Set TRITON_INTERPRET=1 to have them interpreted on the CPU"
+    if reason is not None:
+        raise UnusableError(f"Triton kernels were asked for, but {reason}")
+    return "triton"
 
 
 def _remember_fork() -> None:

@@ -1,8 +1,9 @@
 """Defines operators: schema, shapes, vmap, vector-Jacobian product, and who serves which device.
 
 Every operator has a reference in plain torch, which serves every device, and may have a compiled
-kernel for CPU tensors. torch's dispatcher chooses between them, and so does the one bypass of it,
-for plain CPU tensors in eager mode. Tensors have their rows in front of one last axis.
+kernel for CPU tensors and a Triton kernel for CUDA tensors. torch's dispatcher chooses between
+them, and so does the one bypass of it, for plain CPU tensors in eager mode. Tensors have their rows
+in front of one last axis.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels import _native
+from softorder.kernels import _native, _triton
 
 library = torch.library.Library("softorder", "FRAGMENT")
 
@@ -26,6 +27,8 @@ class Operator:
         the result in plain torch, on any device.
     cpu(*arguments)
         the same by a compiled kernel; `compiled(*arguments)` tells whether it knows these.
+    triton(*arguments)
+        the same by a Triton kernel, which knows what the compiled one knows.
     fake(*arguments)
         empty tensors of the shapes and types of the result.
     """
@@ -37,13 +40,18 @@ class Operator:
         reference: Callable,
         fake: Callable,
         cpu: Callable | None = None,
+        triton: Callable | None = None,
         compiled: Callable[..., bool] | None = None,
     ) -> None:
         self.name = library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-        self.reference, self._cpu, self._compiled = reference, cpu or reference, compiled
+        self.reference, self._compiled = reference, compiled
+        self._triton = triton or reference
+        self._on_cpu = {"native": cpu or reference, "triton": self._triton, "torch": reference}
         self._tensors = schema.partition("->")[0].count("Tensor ")
         library.impl(self.name, reference, "CompositeExplicitAutograd")
         library.impl(self.name, self.on_cpu, "CPU")
+        if triton is not None:
+            library.impl(self.name, self.on_cuda, "CUDA")
         torch.library.register_fake(f"softorder::{self.name}", fake, lib=library)
         self.dispatched = getattr(torch.ops.softorder, self.name)
 
@@ -55,8 +63,16 @@ class Operator:
 
     def on_cpu(self, *arguments: Any) -> Any:
         """What the dispatcher calls for CPU tensors."""
-        known = self._compiled is None or self._compiled(*arguments)
-        kernel = self._cpu if known and _native.enabled() else self.reference
+        return self._known(self._on_cpu[_native.kind()], arguments)
+
+    def on_cuda(self, *arguments: Any) -> Any:
+        """What the dispatcher calls for CUDA tensors."""
+        kernel = self._triton if _triton.serves(arguments[0]) else self.reference
+        return self._known(kernel, arguments)
+
+    def _known(self, kernel: Callable, arguments: tuple[Any, ...]) -> Any:
+        if self._compiled is not None and not self._compiled(*arguments):
+            kernel = self.reference
         return kernel(*arguments)
 
 
@@ -83,7 +99,7 @@ class Fused:
     fake(scores, temperature, descending, *options)
         empty tensors of the shapes and types that `forward` returns.
     compiled(*options)
-        whether the compiled library knows these options.
+        whether the compiled library, and Triton's kernel, know these options.
     """
 
     def __init__(
@@ -94,17 +110,20 @@ class Fused:
         outputs: int,
         reference: Pair,
         cpu: Pair,
+        triton: Pair | None = None,
         keep: Callable[..., Sequence[Tensor]],
         fake: Callable[..., tuple[Tensor, ...]],
         compiled: Callable[..., bool] = lambda *options: True,
         learns_temperature: bool = False,
     ) -> None:
         self.keep, self.compiled, self.learns_temperature = keep, compiled, learns_temperature
+        self._has_triton = triton is not None
         settings = f"Tensor temperature, bool descending{{}}{options and ', ' + options}"
         self.forward = Operator(
             f"{name}(Tensor scores, {settings.format('')}) -> ({', '.join(['Tensor'] * outputs)})",
             reference=_bare(reference.forward),
             cpu=_bare(cpu.forward),
+            triton=triton and _bare(triton.forward),
             compiled=lambda scores, temperature, descending, *options: compiled(*options),
             fake=_bare(fake),
         )
@@ -113,6 +132,7 @@ class Fused:
             f" {settings.format(', bool by_temperature')}) -> (Tensor, Tensor)",
             reference=reference.vjp,
             cpu=cpu.vjp,
+            triton=triton and triton.vjp,
             compiled=lambda upstream, kept, tau, down, by_tau, *options: compiled(*options),
             fake=_fake_vjp,
         )
@@ -129,6 +149,8 @@ class Fused:
             return False
         if temperature.requires_grad and torch.is_grad_enabled() and not self.learns_temperature:
             return False
+        if self._has_triton and _triton.serves(scores):
+            return _check.eager()
         if _check.eager():
             return _native.serves(scores, temperature, most=_native.INT32)
         return _check.traceable() and _native.serves_traced(scores)

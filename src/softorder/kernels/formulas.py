@@ -42,7 +42,12 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
-    return _finite_inverse(temperature, dtype).unsqueeze(-1)
+    return column(_finite_inverse(temperature, dtype))
+
+
+def column(value: Tensor) -> Tensor:
+    """Numbers per row beside the scores. One number needs no axis, and may stay on the CPU then."""
+    return value.unsqueeze(-1) if value.dim() else value
 
 
 def _finite_inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
@@ -55,8 +60,7 @@ def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
         return min(1 / temperature, torch.finfo(dtype).max)
     if temperature.numel() == 1 and at_hand(temperature):
         return scale_of(temperature.item(), dtype)
-    scale = _finite_inverse(temperature, dtype)
-    return scale if scale.dim() == 0 else scale.unsqueeze(-1)
+    return inverse(temperature, dtype)
 
 
 def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

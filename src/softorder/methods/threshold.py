@@ -18,7 +18,7 @@ from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
 from softorder.kernels._density_numbers import density_of, number_of
 from softorder.kernels._operators import library
-from softorder.kernels.formulas import distance, exact_distance, inverse, vjp
+from softorder.kernels.formulas import column, distance, exact_distance, inverse, vjp
 from softorder.methods._base import Method, register
 from softorder.methods.one_entry import log_entries
 
@@ -87,7 +87,7 @@ def differentiable_distance(
     z = torch.where(live, (scores - centre) - rest, 0.0)
     u = torch.where(live, z * scale, constant)
     step = _log_step if log and law.logarithmic else _step
-    k = k.to(scores.dtype).unsqueeze(-1)
+    k = column(k.to(scores.dtype))
     for _ in range(2):
         u = torch.where(live, u - step(law, u, live, k), u)
     return u

@@ -27,10 +27,12 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
-from softorder.kernels import _native
+from softorder.kernels import _native, _triton
 from softorder.kernels._density_numbers import COMPILED, NUMBERED, number_of
 from softorder.kernels._operators import Operator, in_front, library
 from softorder.kernels.threshold import cpu, reference
+
+_gpu = _triton.Module("softorder.kernels.threshold.triton")
 
 
 class Threshold(NamedTuple):
@@ -97,6 +99,8 @@ def backward_of_one(
         and _check.plain(weight, index, scores, temperature, b)
     ):
         return cpu.backward(weight, scores, temperature, b, density, by_temperature, index)
+    if density < COMPILED and _check.eager() and _triton.serves(scores):
+        return _gpu.backward(weight, scores, temperature, b, density, by_temperature, index)
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
     return backward(upstream, scores, temperature, b, density, by_temperature)
@@ -135,6 +139,7 @@ _solve = Operator(
     " -> (Tensor b, Tensor sweeps)",
     reference=reference.solve,
     cpu=cpu.threshold,
+    triton=_gpu.threshold,
     compiled=lambda scores, k, temperature, density: density < COMPILED,
     fake=_fake_threshold,
 )
@@ -143,6 +148,7 @@ _forward = Operator(
     " -> (Tensor p, Tensor b)",
     reference=reference.forward,
     cpu=cpu.forward,
+    triton=_gpu.forward,
     compiled=lambda scores, k, temperature, density: density < COMPILED,
     fake=_fake_forward,
 )
@@ -151,6 +157,7 @@ _backward = Operator(
     " bool by_temperature) -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
     reference=reference.backward,
     cpu=cpu.backward,
+    triton=_gpu.backward,
     compiled=lambda upstream, scores, temperature, b, density, by_temperature: density < COMPILED,
     fake=_fake_backward,
 )

@@ -1,0 +1,401 @@
+"""Launches of the Triton top-k: the thresholds, p, and its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from triton.language import float32, float64
+
+from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
+from softorder.kernels._triton_compile import Configuration
+from softorder.kernels.threshold.triton_rows import topk_backward, topk_forward
+from softorder.kernels.threshold.triton_split import (
+    SUMS,
+    topk_gradient_pieces,
+    topk_step,
+    topk_sweep_pieces,
+    topk_write_gradients,
+    topk_write_pieces,
+)
+
+
+class Tile(NamedTuple):
+    """The scores that a program holds at a time, and how many warps it has."""
+
+    height: int  # rows
+    width: int  # scores of each, a power of two
+    warps: int
+
+    def programs(self, rows: int) -> int:
+        return -(-rows // self.height)
+
+
+_SHORT = 64  # so many scores: several rows in one program of one warp, which needs no barrier
+_LONGEST = {4: 4096, 8: 2048}  # scores of so many bytes that stay in registers
+_SPLIT = 2**15  # rows of so many scores are split, where they are few
+_SAMPLE = 4096  # scores of such a row are solved first
+_ROUNDS = 3  # then so many passes are made; what they leave takes longer
+
+
+def tile(n: int, wide: bool) -> Tile:
+    """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed."""
+    width = max(power_of_two(n), 16)
+    if width <= _SHORT:
+        return Tile(max(64 // width, 2), width, 1)
+    width = min(width, _LONGEST[8 if wide else 4])
+    return Tile(1, width, min(max(width * (2 if wide else 1) // 256, 1), 8))
+
+
+def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+    """p, and its thresholds: centres and rests, stacked."""
+    x = scores.contiguous()
+    p = torch.empty_like(x)
+    b, _ = _solve(x, k, temperature, density, p)
+    return p, b
+
+
+def threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+) -> tuple[Tensor, Tensor]:
+    """Thresholds, and the number of passes that they took."""
+    return _solve(scores.contiguous(), k, temperature, density, None)
+
+
+def _solve(
+    x: Tensor, k: Tensor, temperature: Tensor, density: int, p: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    *shape, n = x.shape
+    b = x.new_empty(2, *shape, dtype=_exact(x.dtype))
+    sweeps = x.new_empty(shape, dtype=torch.int32)
+    rows = sweeps.numel()
+    if rows == 0 or n == 0:
+        return b.fill_(torch.inf), sweeps.zero_()
+    k, k_stride = per_row(k, x)
+    temperature, temperature_stride = per_row(temperature, x)
+    size = _tile(n, rows, b.dtype)
+    pieces = _pieces(n, rows, size, x.device)
+    if pieces > 1:
+        problem = Problem(x, k, temperature, k_stride, temperature_stride, density, b, sweeps)
+        _solve_in_pieces(problem, pieces, size, p)
+        return b, sweeps
+    launch(
+        topk_forward,
+        (size.programs(rows),),
+        x.device,
+        size.warps,
+        x,
+        k,
+        temperature,
+        x if p is None else p,
+        b,
+        sweeps,
+        sweeps,
+        rows,
+        n,
+        k_stride,
+        temperature_stride,
+        density,
+        size.height,
+        size.width,
+        n > size.width,
+        p is not None,
+        False,
+    )
+    return b, sweeps
+
+
+class Problem(NamedTuple):
+    """What is asked of long rows, and where the answer goes."""
+
+    x: Tensor
+    k: Tensor
+    temperature: Tensor
+    k_stride: int
+    temperature_stride: int
+    density: int
+    b: Tensor
+    sweeps: Tensor
+
+
+def _solve_in_pieces(ask: Problem, pieces: int, size: Tile, p: Tensor | None) -> None:
+    x, n, rows = ask.x, ask.x.shape[-1], ask.sweeps.numel()
+    solved = torch.zeros_like(ask.sweeps)
+    sample = x.reshape(rows, n)[:, :: n // _SAMPLE].contiguous()
+    share = sample.shape[-1] / n
+    start, _ = _solve(sample, ask.k * share, ask.temperature, ask.density, None)
+    place = start.double()
+    ask.sweeps.fill_(1)  # the sample, and the step from it
+    sums = x.new_empty(rows, SUMS.value, pieces, dtype=torch.float64)
+    piece = _piece(n, pieces, size)
+    exact = float64 if ask.b.dtype is torch.float64 else float32
+    for _ in range(_ROUNDS):
+        launch(
+            topk_sweep_pieces,
+            (rows, pieces),
+            x.device,
+            size.warps,
+            x,
+            ask.temperature,
+            place,
+            solved,
+            sums,
+            rows,
+            n,
+            piece,
+            ask.temperature_stride,
+            exact,
+            ask.density,
+            size.width,
+        )
+        launch(
+            topk_step,
+            (rows,),
+            x.device,
+            4,
+            sums,
+            ask.k,
+            ask.temperature,
+            place,
+            solved,
+            ask.b,
+            ask.sweeps,
+            rows,
+            n,
+            pieces,
+            ask.k_stride,
+            ask.temperature_stride,
+            ask.density,
+            power_of_two(pieces),
+        )
+    launch(
+        topk_forward,
+        (rows,),
+        x.device,
+        size.warps,
+        x,
+        ask.k,
+        ask.temperature,
+        x,
+        ask.b,
+        ask.sweeps,
+        solved,
+        rows,
+        n,
+        ask.k_stride,
+        ask.temperature_stride,
+        ask.density,
+        1,
+        size.width,
+        True,
+        False,
+        True,
+    )
+    if p is not None:
+        launch(
+            topk_write_pieces,
+            (rows, pieces),
+            x.device,
+            size.warps,
+            x,
+            ask.temperature,
+            ask.b,
+            p,
+            rows,
+            n,
+            piece,
+            ask.temperature_stride,
+            ask.density,
+            size.width,
+        )
+
+
+def backward(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    density: int,
+    by_temperature: bool,
+    index: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the scores; and per row of k, and of temperature if wanted, stacked.
+
+    With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
+    """
+    *shape, n = scores.shape
+    x, v = scores.contiguous(), upstream.contiguous()
+    by_scores = torch.empty_like(x)
+    by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
+    rows = b.numel() // 2
+    if rows == 0 or n == 0:
+        return by_scores, by_row.zero_()
+    temperature, stride = per_row(temperature, x)
+    size = _tile(n, rows, b.dtype)
+    pieces = _pieces(n, rows, size, x.device)
+    if pieces > 1:
+        inputs = (v, x if index is None else index.contiguous(), x, temperature, b.contiguous())
+        sums = x.new_empty(rows, 4, pieces, dtype=torch.float64)
+        numbers = (rows, n, _piece(n, pieces, size), stride, density, size.width, index is not None)
+        grid = (rows, pieces)
+        launch(topk_gradient_pieces, grid, x.device, size.warps, *inputs, sums, *numbers)
+        outputs = (sums, by_scores, by_row)
+        rest = (by_temperature, power_of_two(pieces))
+        launch(topk_write_gradients, grid, x.device, size.warps, *inputs, *outputs, *numbers, *rest)
+        return by_scores, by_row
+    launch(
+        topk_backward,
+        (size.programs(rows),),
+        x.device,
+        size.warps,
+        v,
+        x if index is None else index.contiguous(),
+        x,
+        temperature,
+        b.contiguous(),
+        by_scores,
+        by_row,
+        rows,
+        n,
+        stride,
+        density,
+        size.height,
+        size.width,
+        n > size.width,
+        index is not None,
+        by_temperature,
+    )
+    return by_scores, by_row
+
+
+def _pieces(n: int, rows: int, size: Tile, device: torch.device) -> int:
+    """How many programs share a row: more than one where the rows are long and few."""
+    busy = processors(device)
+    if n < _SPLIT or rows >= busy:
+        return 1
+    return min(2 * busy // rows, -(-n // (2 * size.width)), 1024)
+
+
+def _piece(n: int, pieces: int, size: Tile) -> int:
+    return -(-n // (pieces * size.width)) * size.width
+
+
+def _exact(dtype: torch.dtype) -> torch.dtype:
+    """What thresholds and sums are kept in."""
+    return torch.float64 if dtype is torch.float64 else torch.float32
+
+
+def _tile(n: int, rows: int, dtype: torch.dtype) -> Tile:
+    size = tile(n, dtype is torch.float64)
+    if interpreted():  # there a program takes its time, whatever its size
+        most = max(2**16 // size.width, 1)
+        return size._replace(height=min(power_of_two(rows), most) if n < _SPLIT else 1)
+    return size
+
+
+# ---- what may be launched -----------------------------------------------------------------------
+
+_WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10**6)
+
+
+def configurations(
+    density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS
+) -> Iterator[Configuration]:
+    """Every way in which the kernels are launched for rows of any length."""
+    for size, streamed in dict.fromkeys((tile(n, wide), n > tile(n, wide).width) for n in widths):
+        yield from _of_rows(size, streamed, density, wide)
+        if streamed:
+            yield from _of_pieces(size, density, wide)
+
+
+def _of_rows(size: Tile, streamed: bool, density: int, wide: bool) -> Iterator[Configuration]:
+    x, held = "*fp64" if wide else "*fp32", size.height * size.width
+    shape = (density, size.height, size.width, streamed)
+    length = f"{'more' if streamed else size.width} scores"
+    types: tuple[str, ...] = (x, "*fp64", "*fp64", x, x, "*i32", "*i32", *("i32",) * 4)
+    for name, writes in (("p", True), ("threshold", False)):
+        reads = f"passes + {2 + writes}" if streamed else "1"
+        yield Configuration(
+            f"{name}, {length}",
+            topk_forward,
+            types,
+            (*shape, writes, False),
+            size.warps,
+            held,
+            reads,
+            str(int(writes)),
+        )
+    for name, one_entry, by_temperature in (
+        ("gradient", False, False),
+        ("gradient τ", False, True),
+        ("gradient of one entry", True, True),
+    ):
+        index = "*i64" if one_entry else x
+        types = (x, index, x, "*fp64", x, x, "*fp64", *("i32",) * 3)
+        yield Configuration(
+            f"{name}, {length}",
+            topk_backward,
+            types,
+            (*shape, one_entry, by_temperature),
+            size.warps,
+            held,
+            str((1 + streamed) * (2 - one_entry)),
+            "1",
+        )
+
+
+def _of_pieces(size: Tile, density: int, wide: bool) -> Iterator[Configuration]:
+    x, exact = ("*fp64", float64) if wide else ("*fp32", float32)
+    most, numbers = 256, ("i32",) * 4
+    yield Configuration(
+        "sums, in pieces",
+        topk_sweep_pieces,
+        (x, "*fp64", "*fp64", "*i32", "*fp64", *numbers),
+        (exact, density, size.width),
+        size.warps,
+        size.width,
+        "1",
+        "0",
+    )
+    yield Configuration(
+        "step, in pieces",
+        topk_step,
+        ("*fp64", "*fp64", "*fp64", "*fp64", "*i32", x, "*i32", "i32", *numbers),
+        (density, most),
+        4,
+        9 * most,
+        "0",
+        "0",
+    )
+    yield Configuration(
+        "p, in pieces",
+        topk_write_pieces,
+        (x, "*fp64", x, x, *numbers),
+        (density, size.width),
+        size.warps,
+        size.width,
+        "1",
+        "1",
+    )
+    yield Configuration(
+        "gradient sums, in pieces",
+        topk_gradient_pieces,
+        (x, x, x, "*fp64", x, "*fp64", *numbers),
+        (density, size.width, False),
+        size.warps,
+        size.width,
+        "2",
+        "0",
+    )
+    yield Configuration(
+        "gradient τ, in pieces",
+        topk_write_gradients,
+        (x, x, x, "*fp64", x, "*fp64", x, "*fp64", *numbers),
+        (density, size.width, False, True, most),
+        size.warps,
+        size.width,
+        "2",
+        "1",
+    )
