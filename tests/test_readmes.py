@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parent.parent
-_BACKENDS = {"__init__.py", "contract.py", "reference.py", "cpu.py"}
+_BACKENDS = {"__init__.py", "contract.py", "reference.py", "cpu.py", "triton.py"}
 
 
 def _named(readme):
