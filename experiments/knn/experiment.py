@@ -46,7 +46,7 @@ def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
     model = so.nn.SoftKNN(body, config.k, method=method, loss=loss).to(setting.device)
     sizes = (config.queries, config.templates)
     outside = 1 - config.k / config.templates  # what others have when nothing is decided
-    softness = config.softness / outside
+    softness = min(config.softness / outside, 0.95)
     model.calibrate(*images.images[: sum(sizes)].split(sizes), softness=softness)
     _train(model, images, config, partial(_soft, queries=config.queries))
     return _neighbours(model, images)

@@ -40,11 +40,11 @@ def test_passes_check_estimator(options):
 def test_learns_more_than_plain_neighbours():
     x, xt, y, yt = _digits()
     random = np.random.RandomState(0)
-    for table in (x, xt):  # every other pixel is loud noise
-        table[:, ::2] = 3 * random.randn(len(table), 32)
+    for table in (x, xt):  # every other pixel is noise, twice as loud as what it covers
+        table[:, ::2] = random.randn(len(table), 32)
     plain = KNeighborsClassifier(5).fit(x, y).score(xt, yt)
     learned = SoftKNNClassifier(5, epochs=60, random_state=0).fit(x, y).score(xt, yt)
-    assert learned > plain + 0.1, (learned, plain)
+    assert learned > plain + 0.15, (learned, plain)
 
 
 def test_prediction_is_that_of_the_neighbours_in_the_learned_space():
