@@ -11,7 +11,7 @@ from softorder.densities import Density
 from softorder.kernels import fsum
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import column, inverse
 from softorder.kernels.permutation.shares import edge, share
 from softorder.kernels.sort.rows import SortedRows, sort_rows
 
@@ -47,7 +47,7 @@ def between(
 
     In float64: a row is a sum of small differences of shares, all off in the same sense.
     """
-    scale = inverse(temperature, x.dtype).unsqueeze(-1)
+    scale = column(inverse(temperature, x.dtype))
     edges = edge(centre.unsqueeze(-1), rest.unsqueeze(-1), x.unsqueeze(-2), scale)
     p = share(law, edges.rows(slice(None, -1)), edges.rows(slice(1, None)))
     p = p.flip(-2) if descending else p
@@ -73,7 +73,7 @@ def vjp(
     x, law = scores.double().unsqueeze(-2), density_of(density)
     centre, rest = centre.unsqueeze(-1), rest.unsqueeze(-1)
     live = x.isfinite() & centre.isfinite() & ~scores.isnan().any(-1)[..., None, None]
-    scale = inverse(temperature, x.dtype).unsqueeze(-1)
+    scale = column(inverse(temperature, x.dtype))
     u = torch.where(live, (centre - x) + rest, 0.0) * scale
     pdf = torch.where(live, law.pdf(u), 0.0)
     v = torch.where(live[..., :1, :] | live.any(-2, keepdim=True), upstream.double(), 0.0)

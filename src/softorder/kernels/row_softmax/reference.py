@@ -11,7 +11,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import _autograd
 from softorder.kernels._operators import no_gradient
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import column, inverse
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
 
@@ -63,7 +63,7 @@ def _finite_rows(
     if descending:
         place = count.long() - 1 - place
     logits = _LOGITS[family](x, live, order, place.clamp(0, n - 1), count.to(x.dtype))
-    scale = inverse(temperature, logits.dtype).unsqueeze(-1)
+    scale = column(inverse(temperature, logits.dtype))
     return _softmax(logits, live, scale, x.dtype)
 
 
