@@ -66,7 +66,7 @@ def test_rows_on_chip(density, n):
 @pytest.mark.parametrize("density", _SOME)
 def test_a_longer_row_is_streamed(density):
     family, k, temperature = _LONG[3 * BUILT_IN.index(density) % len(_LONG)]
-    _assert_solved(*_one(family, 5000, np.float32, k(5000), temperature), density)
+    _assert_solved(*_one(family, 9000, np.float32, k(9000), temperature), density)
 
 
 def _in_pieces():

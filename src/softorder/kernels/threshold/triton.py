@@ -34,19 +34,26 @@ class Tile(NamedTuple):
 
 
 _SHORT = 64  # so many scores: several rows in one program of one warp, which needs no barrier
-_LONGEST = {4: 4096, 8: 2048}  # scores of so many bytes that stay in registers
+_LONG = 4096  # so many float32 scores stay in the registers of 8 warps, of float64 half as many
 _SPLIT = 2**15  # rows of so many scores are split, where they are few
 _SAMPLE = 4096  # scores of such a row are solved first
 _ROUNDS = 3  # then so many passes are made; what they leave takes longer
 
 
-def tile(n: int, wide: bool) -> Tile:
-    """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed."""
-    width = max(power_of_two(n), 16)
+def tile(n: int, wide: bool, density: int, gradient: bool = False) -> Tile:
+    """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed.
+
+    `softorder gpu` shows that none of them spills a register. What has few sums has room for more:
+    the gradients, and Laplace's p in float32.
+    """
+    width, size = max(power_of_two(n), 16), 1 + wide
     if width <= _SHORT:
-        return Tile(max(64 // width, 2), width, 1)
-    width = min(width, _LONGEST[8 if wide else 4])
-    return Tile(1, width, min(max(width * (2 if wide else 1) // 256, 1), 8))
+        return Tile(max(64 // (size * width), 2 // size), width, 1)
+    longest = _LONG // size
+    if longest < width <= 2 * longest and (gradient or (density == 0 and not wide)):
+        return Tile(1, width, 16)
+    width = min(width, longest)
+    return Tile(1, width, min(max(width * size // 256, 1), 8))
 
 
 def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
@@ -75,7 +82,7 @@ def _solve(
         return b.fill_(torch.inf), sweeps.zero_()
     k, k_stride = per_row(k, x)
     temperature, temperature_stride = per_row(temperature, x)
-    size = _tile(n, rows, b.dtype)
+    size = _tile(n, rows, b.dtype, density)
     pieces = _pieces(n, rows, size, x.device)
     if pieces > 1:
         problem = Problem(x, k, temperature, k_stride, temperature_stride, density, b, sweeps)
@@ -233,7 +240,7 @@ def backward(
     if rows == 0 or n == 0:
         return by_scores, by_row.zero_()
     temperature, stride = per_row(temperature, x)
-    size = _tile(n, rows, b.dtype)
+    size = _tile(n, rows, b.dtype, density, gradient=True)
     pieces = _pieces(n, rows, size, x.device)
     if pieces > 1:
         inputs = (v, x if index is None else index.contiguous(), x, temperature, b.contiguous())
@@ -287,8 +294,8 @@ def _exact(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype is torch.float64 else torch.float32
 
 
-def _tile(n: int, rows: int, dtype: torch.dtype) -> Tile:
-    size = tile(n, dtype is torch.float64)
+def _tile(n: int, rows: int, dtype: torch.dtype, density: int, gradient: bool = False) -> Tile:
+    size = tile(n, dtype is torch.float64, density, gradient)
     if interpreted():  # there a program takes its time, whatever its size
         most = max(2**16 // size.width, 1)
         return size._replace(height=min(power_of_two(rows), most) if n < _SPLIT else 1)
@@ -297,50 +304,52 @@ def _tile(n: int, rows: int, dtype: torch.dtype) -> Tile:
 
 # ---- what may be launched -----------------------------------------------------------------------
 
-_WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 10**6)
+_WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 10**6)
 
 
 def configurations(
     density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS
 ) -> Iterator[Configuration]:
     """Every way in which the kernels are launched for rows of any length."""
-    for size, streamed in dict.fromkeys((tile(n, wide), n > tile(n, wide).width) for n in widths):
-        yield from _of_rows(size, streamed, density, wide)
-        if streamed:
-            yield from _of_pieces(size, density, wide)
+    for gradient in (False, True):
+        sizes = ((tile(n, wide, density, gradient), n) for n in widths)
+        for size, streamed in dict.fromkeys((size, n > size.width) for size, n in sizes):
+            rows = _of_gradients if gradient else _of_rows
+            yield from rows(size, streamed, density, wide)
+    if max(widths) >= _SPLIT:
+        yield from _of_pieces(tile(_SPLIT, wide, density), density, wide)
 
 
 def _of_rows(size: Tile, streamed: bool, density: int, wide: bool) -> Iterator[Configuration]:
-    x, held = "*fp64" if wide else "*fp32", size.height * size.width
-    shape = (density, size.height, size.width, streamed)
-    length = f"{'more' if streamed else size.width} scores"
-    types: tuple[str, ...] = (x, "*fp64", "*fp64", x, x, "*i32", "*i32", *("i32",) * 4)
+    x, length = "*fp64" if wide else "*fp32", "more" if streamed else size.width
     for name, writes in (("p", True), ("threshold", False)):
-        reads = f"passes + {2 + writes}" if streamed else "1"
         yield Configuration(
-            f"{name}, {length}",
+            f"{name}, {length} scores",
             topk_forward,
-            types,
-            (*shape, writes, False),
+            (x, "*fp64", "*fp64", x, x, "*i32", "*i32", *("i32",) * 4),
+            (density, size.height, size.width, streamed, writes, False),
             size.warps,
-            held,
-            reads,
+            size.height * size.width,
+            f"passes + {2 + writes}" if streamed else "1",
             str(int(writes)),
         )
+
+
+def _of_gradients(size: Tile, streamed: bool, density: int, wide: bool) -> Iterator[Configuration]:
+    x, length = "*fp64" if wide else "*fp32", "more" if streamed else size.width
     for name, one_entry, by_temperature in (
         ("gradient", False, False),
         ("gradient τ", False, True),
         ("gradient of one entry", True, True),
     ):
         index = "*i64" if one_entry else x
-        types = (x, index, x, "*fp64", x, x, "*fp64", *("i32",) * 3)
         yield Configuration(
-            f"{name}, {length}",
+            f"{name}, {length} scores",
             topk_backward,
-            types,
-            (*shape, one_entry, by_temperature),
+            (x, index, x, "*fp64", x, x, "*fp64", *("i32",) * 3),
+            (density, size.height, size.width, streamed, one_entry, by_temperature),
             size.warps,
-            held,
+            size.height * size.width,
             str((1 + streamed) * (2 - one_entry)),
             "1",
         )
