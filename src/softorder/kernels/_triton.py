@@ -27,6 +27,8 @@ from softorder.kernels import _native
 OLDEST = (3, 3)  #: the first Triton whose histograms take a mask
 REGISTERS = 65536  #: that the threads of a program share on a GPU of NVIDIA
 
+LONGEST = 2**31 - 2**14  #: row whose places, and those of the tile that ends it, are int32
+
 #: How often each kernel was launched, for tests that must know.
 calls: Counter[str] = Counter()
 
@@ -37,7 +39,7 @@ calls: Counter[str] = Counter()
 def serves(scores: Tensor) -> bool:
     """Whether tensors on the device of these are served by Triton kernels, here and now."""
     if scores.device.type == "cuda":
-        return _native.kind() != "torch" and _usable()
+        return scores.shape[-1] <= LONGEST and _native.kind() != "torch" and _usable()
     return scores.device.type == "cpu" and _native.kind() == "triton"
 
 
