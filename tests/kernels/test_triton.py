@@ -92,8 +92,9 @@ def test_few_long_rows_are_split(density, family):
     with _native.use("torch"):
         p = so.soft_topk(x.double(), size, method=density, temperature=tau)
         truth = torch.autograd.grad(p, (x, size, tau), upstream.double())
-    for one, other in zip(found, truth, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+    # the numbers of a row are sums over all of its scores
+    for one, other, rounding in zip(found, truth, (1e-6, 1e-4, 1e-4), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=rounding)
 
 
 @pytest.mark.slow
