@@ -34,7 +34,7 @@ class Tile(NamedTuple):
 
 
 _SHORT = 64  # so many scores: several rows in one program of one warp, which needs no barrier
-_LONG = 4096  # so many float32 scores stay in the registers of 8 warps, of float64 half as many
+_LONG = 4096  # so many float32 scores stay in the registers of 8 warps, of float64 a quarter
 _SPLIT = 2**15  # rows of so many scores are split, where they are few
 _SAMPLE = 4096  # scores of such a row are solved first
 _ROUNDS = 3  # then so many passes are made; what they leave takes longer
@@ -49,8 +49,9 @@ def tile(n: int, wide: bool, density: int, gradient: bool = False) -> Tile:
     width, size = max(power_of_two(n), 16), 1 + wide
     if width <= _SHORT:
         return Tile(max(64 // (size * width), 2 // size), width, 1)
-    longest = _LONG // size
-    if longest < width <= 2 * longest and (gradient or (density == 0 and not wide)):
+    longest = _LONG // size**2
+    roomy = gradient or (density == 0 and not wide)
+    if roomy and longest < width <= 2 * longest:
         return Tile(1, width, 16)
     width = min(width, longest)
     return Tile(1, width, min(max(width * size // 256, 1), 8))
