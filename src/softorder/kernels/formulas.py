@@ -42,7 +42,7 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
-    return column(_finite_inverse(temperature, dtype))
+    return column(reciprocal(temperature, dtype))
 
 
 def column(value: Tensor) -> Tensor:
@@ -50,7 +50,8 @@ def column(value: Tensor) -> Tensor:
     return value.unsqueeze(-1) if value.dim() else value
 
 
-def _finite_inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
+def reciprocal(temperature: Tensor, dtype: torch.dtype) -> Tensor:
+    """The same, one number per row."""
     return temperature.reciprocal().clamp(max=torch.finfo(dtype).max).to(dtype)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import reciprocal
 from softorder.kernels.network.program import Program, Step
 
 
@@ -44,7 +44,7 @@ def forward(
     Comparators beyond the first `count` wires of a row do nothing.
     """
     step_function = COMPARATORS[comparator]
-    scale = inverse(temperature, values.dtype).squeeze(-1)
+    scale = reciprocal(temperature, values.dtype)
     limit = torch.finfo(values.dtype).max ** 0.5
     if not plan.steps:  # a single score, that depends on everything by 0
         values = values + 0 * scale
