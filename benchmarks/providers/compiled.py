@@ -43,7 +43,7 @@ def eager(name: str) -> Provider:
 
 
 def relu_beside(name: str) -> Provider:
-    """Nothing of ours: what it takes more when compiled is what torch takes for a compiled call."""
+    """Nothing of ours, in the same place: what torch makes of that."""
     return Provider(f"{name} relu-eager", f"relu beside {name}, eager", lambda case: torch.relu)
 
 

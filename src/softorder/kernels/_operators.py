@@ -63,16 +63,15 @@ class Operator:
 
     def on_cpu(self, *arguments: Any) -> Any:
         """What the dispatcher calls for CPU tensors."""
-        return self._known(self._on_cpu[_native.kind()], arguments)
+        kernel = self._on_cpu[_native.kind()]
+        if self._compiled is not None and not self._compiled(*arguments):
+            kernel = self.reference
+        return kernel(*arguments)
 
     def on_cuda(self, *arguments: Any) -> Any:
         """What the dispatcher calls for CUDA tensors."""
-        kernel = self._triton if _triton.serves(arguments[0]) else self.reference
-        return self._known(kernel, arguments)
-
-    def _known(self, kernel: Callable, arguments: tuple[Any, ...]) -> Any:
-        if self._compiled is not None and not self._compiled(*arguments):
-            kernel = self.reference
+        known = self._compiled is None or self._compiled(*arguments)
+        kernel = self._triton if known and _triton.serves(arguments[0]) else self.reference
         return kernel(*arguments)
 
 

@@ -103,8 +103,9 @@ def _apply(
     if rows.shape[-1] == 0:
         return scores.clone()
     numbers = _axis.per_rows(k, temperature)
-    hints = (
-        {"most": max(math.ceil(k), 1)} if served.looks_at_k and not isinstance(k, Tensor) else {}
-    )
-    result = getattr(served, operator)(rows, *numbers, **hints)
+    compute = getattr(served, operator)
+    if served.looks_at_k and not isinstance(k, Tensor):
+        result = compute(rows, *numbers, most=max(math.ceil(k), 1))
+    else:
+        result = compute(rows, *numbers)
     return _axis.back(result, scores, dim)
