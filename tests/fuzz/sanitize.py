@@ -18,7 +18,8 @@ from softorder.kernels import _native
 
 _ROOT = Path(__file__).parents[2]
 _BUILDS = _ROOT / "build" / "sanitize"
-_ELSEWHERE = ("test_libraries.py",)  # about the libraries of the installation
+# About the libraries of the installation, and about kernels that are not in them.
+_ELSEWHERE = ("test_libraries.py", "test_triton.py", "test_triton_seam.py", "test_gpu.py")
 
 
 @dataclass(frozen=True)
