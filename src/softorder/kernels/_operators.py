@@ -156,18 +156,12 @@ class Fused:
 
     def _remember(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         scores, temperature, descending, *options = inputs
-        tensors = {i: v for i, v in enumerate(options) if isinstance(v, Tensor)}
-        kept = self.keep(scores, as_tuple(output), *options)
-        ctx.save_for_backward(temperature, *tensors.values(), *kept)
-        ctx.statics = descending, [None if i in tensors else v for i, v in enumerate(options)]
-        ctx.places = list(tensors)
+        ctx.save_for_backward(temperature, *self.keep(scores, as_tuple(output), *options))
+        ctx.statics = descending, options
 
     def _backward(self, ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         temperature, *kept = ctx.saved_tensors
         descending, options = ctx.statics
-        options = list(options)
-        for place in ctx.places:
-            options[place] = kept.pop(0)
         learns = ctx.needs_input_grad[1]
         by_scores, by_temperature = self.vjp.dispatched(
             upstream, kept, temperature, descending, learns, *options

@@ -11,6 +11,7 @@ from softorder import _check
 from softorder.kernels import _native, fsum
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
+from softorder.kernels.permutation.reference import levels_of
 from softorder.kernels.sort.rows import sort_rows
 
 
@@ -20,12 +21,8 @@ def rows(
     """The first k rows, and centre and rest of their k + 1 thresholds."""
     scores, n = scores.contiguous(), scores.shape[-1]
     rows = sort_rows(scores)
-    levels = torch.arange(k + 1, device="cpu")
-    if descending:
-        levels = levels + (rows.available - k)
-    centre, rest = fsum.invert(
-        rows.values.double(), levels, temperature, density_of(density), count=rows.count
-    )
+    levels, law = levels_of(rows, descending, k), density_of(density)
+    centre, rest = fsum.invert(rows.values.double(), levels, temperature, law, count=rows.count)
     p = scores.new_empty(*scores.shape[:-1], k, n)
     _call("permutation_forward", scores, centre, rest, temperature, descending, density, p)
     if rows.finite is not None:
