@@ -34,9 +34,9 @@ def back(result: Tensor, like: Tensor, dim: int) -> Tensor:
     return result if dim == -1 or dim == like.dim() - 1 else result.movedim(-1, dim)
 
 
-def leading_last(q: _check.PerRow) -> Tensor:
+def leading_last(q: _check.PerRow, scores: Tensor) -> Tensor:
     """Quantiles as float64 on the last axis, behind those of the rows; given on the first one."""
-    levels = per_row(q)
+    levels = per_row(q, scores)
     return levels.unsqueeze(0) if levels.dim() == 0 else levels.movedim(0, -1)
 
 
@@ -49,19 +49,24 @@ def leading(result: Tensor, q: _check.PerRow, dim: int, keepdim: bool) -> Tensor
     return result if several else result.squeeze(0)
 
 
-def per_row(value: _check.PerRow) -> Tensor:
-    """A number, or one per row, as float64."""
+def per_row(value: _check.PerRow, scores: Tensor) -> Tensor:
+    """A number, or one per row, as float64 (where there is such a thing) beside the scores.
+
+    It is written there, not copied: a copy from the host would wait for the device.
+    """
+    wide = torch.float32 if scores.device.type == "mps" else torch.float64
     if isinstance(value, Tensor):
-        return value.to(torch.float64)
-    if _check.eager():
+        return value.to(scores.device, wide)
+    if scores.is_cpu and _check.eager():
         return _constant(value)
-    return torch.full((), value, dtype=torch.float64, device="cpu")
+    return torch.full((), value, dtype=wide, device=scores.device)
 
 
-def per_rows(one: _check.PerRow, other: _check.PerRow) -> tuple[Tensor, Tensor]:
+def per_rows(one: _check.PerRow, other: _check.PerRow, scores: Tensor) -> tuple[Tensor, Tensor]:
     """Two of them."""
-    if isinstance(one, Tensor) or isinstance(other, Tensor) or not _check.eager():
-        return per_row(one), per_row(other)
+    tensors = isinstance(one, Tensor) or isinstance(other, Tensor)
+    if tensors or not scores.is_cpu or not _check.eager():
+        return per_row(one, scores), per_row(other, scores)
     return _constant(one), _constant(other)  # what happens most, with one look at the mode
 
 

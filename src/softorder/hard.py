@@ -139,7 +139,7 @@ def quantile(
     rows = _sorted(scores, dim, False, mask)
     _check.q(q, scores, dim)
     _check.flag("keepdim", keepdim)
-    levels = _axis.leading_last(q)
+    levels = _axis.leading_last(q, scores)
     shape = scores.movedim(dim, -1).shape[:-1]
     if rows is None:
         result = scores.new_full((*shape, levels.shape[-1]), math.nan)
@@ -174,7 +174,7 @@ def _topk(x: Tensor, k: float | Tensor) -> Tensor:
     edge = _ranked(x, k)
     above, level = x > edge, x == edge
     count, ties = (m.sum(-1, keepdim=True, dtype=torch.float64) for m in (above, level))
-    left = _axis.per_row(k).unsqueeze(-1) - count
+    left = _axis.per_row(k, x).unsqueeze(-1) - count
     # nothing is left over for an edge at -inf, and never more than 1 for each
     share = (left / ties).clamp(0, 1).to(x.dtype)
     p = torch.where(above, 1.0, torch.where(level & (x > -math.inf), share, 0.0))

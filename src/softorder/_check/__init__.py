@@ -19,7 +19,16 @@ from softorder._check import (
     weights,
 )
 from softorder._check._kinds import dense, no_wrapper, unpacked
-from softorder._check._mode import PLAIN, eager, finite, plain, traceable, transformed
+from softorder._check._mode import (
+    PLAIN,
+    at_hand,
+    eager,
+    finite,
+    known_finite,
+    plain,
+    traceable,
+    transformed,
+)
 from softorder._check._options import (
     between,
     choice,
@@ -51,6 +60,7 @@ from softorder._check._values import PerRow
 __all__ = [
     "PLAIN",
     "PerRow",
+    "at_hand",
     "attention",
     "beams",
     "between",
@@ -65,6 +75,7 @@ __all__ = [
     "gates",
     "k",
     "k_alone",
+    "known_finite",
     "mask",
     "max_iterations",
     "methods",

@@ -63,6 +63,19 @@ def plain(*values: Tensor) -> bool:
     return True
 
 
+def at_hand(*values: Tensor) -> bool:
+    """Whether the host can ask for these numbers without waiting: on a CPU, and not traced.
+
+    What is asked for may save time. It must not change a result: other devices are not asked.
+    """
+    return eager() and plain(*values)
+
+
+def known_finite(scores: Tensor) -> bool:
+    """Whether every score is finite, as far as this can be seen without waiting."""
+    return scores.is_cpu and eager() and finite(scores)
+
+
 def finite(scores: Tensor) -> bool:
     """Whether every score is finite. A sum tells it sooner, unless it overflows."""
     scores = scores.detach()

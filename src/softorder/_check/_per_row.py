@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softorder._check import _values
 from softorder._check._mode import eager
-from softorder._check._values import PerRow, extremes, first, is_number
+from softorder._check._values import PerRow, extremes, first, is_number, refuse
 
 
 def k(k: PerRow, scores: Tensor, dim: int) -> None:
@@ -22,9 +22,12 @@ def k(k: PerRow, scores: Tensor, dim: int) -> None:
     _values.per_row("k", k, scores, dim)
     if not eager() or k.numel() == 0:
         return
-    low, high = extremes(k)
-    if not (low >= 0 and high <= n):
-        raise ValueError(_k_range(n, dim, first(k, ~((k >= 0) & (k <= n)))))
+    if k.is_cpu:
+        low, high = extremes(k)
+        if low >= 0 and high <= n:
+            return
+    wrong = ~((k >= 0) & (k <= n))
+    refuse("k", wrong, lambda: _k_range(n, dim, first(k, wrong)))
 
 
 def k_alone(k: PerRow) -> None:
@@ -62,15 +65,18 @@ def q(q: PerRow, scores: Tensor, dim: int) -> None:
             f"over the rows of scores, shape {shape}, but got shape {tuple(q.shape)}"
         )
     if eager() and q.numel():
-        low, high = extremes(q)
-        if not (low >= 0 and high <= 1):
-            q_alone(first(q, ~((q >= 0) & (q <= 1))))
+        wrong = ~((q >= 0) & (q <= 1))
+        refuse("q", wrong, lambda: _q_range(first(q, wrong)))
 
 
 def q_alone(q: PerRow) -> None:
     """`q` as far as it can be judged before any scores are seen."""
     if is_number("q", q) and not 0 <= q <= 1:
-        raise ValueError(f"q must be between 0 and 1, but got {q}")
+        raise ValueError(_q_range(q))
+
+
+def _q_range(given: PerRow) -> str:
+    return f"q must be between 0 and 1, but got {given}"
 
 
 def _k_range(n: int, dim: int, given: float) -> str:
@@ -84,10 +90,12 @@ def temperature(temperature: PerRow, scores: Tensor, dim: int) -> None:
     _values.per_row("temperature", temperature, scores, dim)
     if not eager() or temperature.numel() == 0:
         return
-    low, high = extremes(temperature)
-    if not (low > 0 and high < math.inf):
-        wrong = ~((temperature > 0) & temperature.isfinite())
-        raise ValueError(_range(first(temperature, wrong)))
+    if temperature.is_cpu:
+        low, high = extremes(temperature)
+        if low > 0 and high < math.inf:
+            return
+    wrong = ~((temperature > 0) & temperature.isfinite())
+    refuse("temperature", wrong, lambda: _range(first(temperature, wrong)))
 
 
 def temperature_alone(temperature: PerRow) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softorder._check import _kinds, _values
 from softorder._check._mode import PLAIN, eager
-from softorder._check._values import FLOATING, PerRow, first
+from softorder._check._values import FLOATING, PerRow, first, refuse
 
 _STRIDED = torch.strided
 
@@ -94,8 +94,9 @@ def integers(name: str, value: Tensor) -> None:
 def whole(name: str, value: Tensor, why: str) -> None:
     """Every entry is a whole number."""
     broken = value != value.round()
-    if eager() and bool(broken.any()):
-        raise ValueError(f"{name} must be whole {why}, but got {first(value, broken)}")
+    if eager():
+        message = "{} must be whole {}, but got {}"
+        refuse(name, broken, lambda: message.format(name, why, first(value, broken)))
 
 
 def probs(probs: Tensor, total: PerRow | None = None) -> None:
@@ -103,15 +104,13 @@ def probs(probs: Tensor, total: PerRow | None = None) -> None:
     floating("probs", probs)
     if not eager() or probs.numel() == 0:
         return
-    low, high = _values.extremes(probs)
-    if not (low >= 0 and high <= 1):
-        outside = first(probs, ~((probs >= 0) & (probs <= 1)))
-        raise ValueError(f"probs must be between 0 and 1, but got {outside}")
+    outside = ~((probs >= 0) & (probs <= 1))
+    message = "probs must be between 0 and 1, but got {}"
+    refuse("probs", outside, lambda: message.format(first(probs, outside)))
     if total is None:
         return
     sums = probs.detach().sum(-1, dtype=torch.float64)
     off = sums - total
     wrong = off.abs() > 4 * torch.finfo(probs.dtype).eps * probs.shape[-1]
-    if bool(wrong.any()):
-        given = first(torch.broadcast_to(sums, off.shape), wrong)
-        raise ValueError(f"probs must sum to k over the last axis, but a row sums to {given}")
+    message = "probs must sum to k over the last axis, but a row sums to {}"
+    refuse("probs", wrong, lambda: message.format(first(sums.expand_as(off), wrong)))

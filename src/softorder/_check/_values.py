@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -58,6 +58,17 @@ def broadcasts(shape: Iterable[int], target: Iterable[int]) -> bool:
     shape, target = tuple(shape), tuple(target)
     ends = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(a in (1, b) for a, b in ends)
+
+
+def refuse(name: str, wrong: Tensor, message: Callable[[], str]) -> None:
+    """An error if anything is wrong with the entries of an argument.
+
+    Another device is not waited for: it stops there by itself, as in the operators of torch.
+    """
+    if not wrong.is_cpu:
+        torch._assert_async(~wrong.any(), f"softorder: an entry of {name} is not allowed")
+    elif wrong.any():
+        raise ValueError(message())
 
 
 def extremes(value: Tensor) -> tuple[float, float]:

@@ -66,10 +66,13 @@ def sequences(target: Tensor, batch: int, vocabulary: int, ignore_index: int) ->
         return
     token = target != ignore_index
     wrong = token & ((target < 0) | (target >= vocabulary))
-    if wrong.any():
-        raise ValueError(
-            f"target must be between 0 and {vocabulary - 1}, or ignore_index = {ignore_index}, "
-            f"but got {int(target[wrong][0])}"
-        )
-    if bool((token[:, 1:] & ~token[:, :-1]).any()):
-        raise ValueError("target must have ignore_index only behind its tokens")
+    _values.refuse(
+        "target",
+        wrong,
+        lambda: (
+            f"target must be between 0 and {vocabulary - 1}, or ignore_index = "
+            f"{ignore_index}, but got {int(target[wrong][0])}"
+        ),
+    )
+    gaps = token[:, 1:] & ~token[:, :-1]
+    _values.refuse("target", gaps, lambda: "target must have ignore_index only behind its tokens")

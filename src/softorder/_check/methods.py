@@ -50,11 +50,14 @@ def threshold(name: str, density: object, is_one: bool) -> None:
 
 def softness(method: object, softness: float, reached: Tensor) -> None:
     """A softness that the method has at some temperature."""
-    if reached.numel() and not bool(((reached - softness).abs() < 1e-3).all()):
-        low, high = reached.min().item(), reached.max().item()
-        raise ValueError(
-            f"the method {method!r} has no temperature of softness {softness:g} for all these "
-            f"scores: the nearest are between {low:.3g} and {high:.3g}"
+    if reached.numel():
+        _values.refuse(
+            "softness",
+            ~((reached - softness).abs() < 1e-3),
+            lambda: (
+                f"the method {method!r} has no temperature of softness {softness:g} for all "
+                f"these scores: the nearest are between {reached.min():.3g} and {reached.max():.3g}"
+            ),
         )
 
 
@@ -75,8 +78,10 @@ def anchors(anchors: Tensor | None, places: int | None = None) -> None:
         raise ValueError(
             f"anchors must be a 1-D tensor of floating dtype, but got shape {shape} of {dtype}"
         )
-    if eager() and not bool((anchors.detach().diff() > 0).all()):
-        raise ValueError(f"anchors must ascend, but got {anchors.detach().tolist()}")
+    if eager():
+        wrong = ~(anchors.detach().diff() > 0)
+        message = "anchors must ascend, but got {}"
+        _values.refuse("anchors", wrong, lambda: message.format(anchors.detach().tolist()))
     if places is not None and len(anchors) != places:
         raise ValueError(
             f"anchors must be {places}, one for each place and for the rest, but got {len(anchors)}"

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softorder._check import _kinds, _tensors
 from softorder._check._mode import eager
-from softorder._check._values import first
+from softorder._check._values import first, refuse
 
 
 def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
@@ -21,11 +21,14 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
     n = scores.shape[dim]
     if eager() and target.numel():
         wrong = ((target < 0) | (target >= n)) & (target != ignore_index)
-        if wrong.any():
-            raise ValueError(
+        refuse(
+            "target",
+            wrong,
+            lambda: (
                 f"target must be between 0 and {n - 1}, the last place along dim {dim}, or "
                 f"ignore_index = {ignore_index}, but got {int(first(target, wrong))}"
-            )
+            ),
+        )
 
 
 def classes(scores: Tensor, target: Tensor, ignore_index: int) -> None:
@@ -42,19 +45,23 @@ def classes(scores: Tensor, target: Tensor, ignore_index: int) -> None:
     if not eager() or not target.numel():
         return
     wrong = ((target < 0) | (target >= count)) & (target != ignore_index)
-    if wrong.any():
-        raise ValueError(
+    refuse(
+        "target",
+        wrong,
+        lambda: (
             f"target must be between 0 and {count - 1}, the last class, or ignore_index = "
             f"{ignore_index}, but got {int(first(target, wrong))}"
-        )
+        ),
+    )
 
 
 def shares(target: Tensor, scores: Tensor) -> None:
     """`target` holds numbers in [0, 1], and is shaped as scores."""
     relevance("target", target, scores)
-    if eager() and target.numel() and not ((target >= 0) & (target <= 1)).all():
+    if eager() and target.numel():
         wrong = ~((target >= 0) & (target <= 1))
-        raise ValueError(f"target must be between 0 and 1, but got {first(target, wrong)}")
+        message = "target must be between 0 and 1, but got {}"
+        refuse("target", wrong, lambda: message.format(first(target, wrong)))
 
 
 def sums(found: Tensor, k: Tensor, absent: Tensor) -> None:
@@ -64,11 +71,14 @@ def sums(found: Tensor, k: Tensor, absent: Tensor) -> None:
     present = (~absent).sum(-1)
     wanted = torch.minimum(k.to(found.device), present)
     wrong = (found - wanted).abs() > 1e-3 * wanted.clamp(min=1)
-    if wrong.any():
-        raise ValueError(
+    refuse(
+        "target",
+        wrong,
+        lambda: (
             f"target must sum to k = {first(wanted.expand_as(found), wrong):g} along dim, "
             f"but got a sum of {first(found, wrong):g}"
-        )
+        ),
+    )
 
 
 def relevance(name: str, target: Tensor, scores: Tensor) -> None:
@@ -89,5 +99,5 @@ def no_negatives(name: str, values: Tensor) -> None:
     """Finite numbers >= 0."""
     if eager() and values.numel():
         wrong = ~((values >= 0) & values.isfinite())
-        if wrong.any():
-            raise ValueError(f"{name} must be finite and >= 0, but got {first(values, wrong)}")
+        message = "{} must be finite and >= 0, but got {}"
+        refuse(name, wrong, lambda: message.format(name, first(values, wrong)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from softorder._check import _kinds, _values
 from softorder._check._mode import eager
 from softorder._check._options import count
-from softorder._check._values import broadcasts, is_number
+from softorder._check._values import broadcasts, first, is_number, refuse
 
 _SUM = 1e-4  # how far from 1 a distribution may sum
 
@@ -27,12 +26,13 @@ def p_k(p_k: Tensor | Sequence[float]) -> None:
     if not eager() or not values.numel():
         return
     values = values.detach()
-    if not (values >= 0).all():
-        raise ValueError(f"p_k must hold numbers >= 0, but got {float(values.min())}")
+    negative = ~(values >= 0)
+    message = "p_k must hold numbers >= 0, but got {}"
+    refuse("p_k", negative, lambda: message.format(first(values, negative)))
     sums = values.double().sum(-1)
-    if not ((sums - 1).abs() <= _SUM).all():
-        worst = sums.flatten()[(sums - 1).abs().nan_to_num(math.inf).argmax()].item()
-        raise ValueError(f"p_k must sum to 1 over k, but got a sum of {worst:.6g}")
+    wrong = ~((sums - 1).abs() <= _SUM)
+    total = "p_k must sum to 1 over k, but got a sum of {:.6g}"
+    refuse("p_k", wrong, lambda: total.format(first(sums, wrong)))
 
 
 def as_p_k(p_k: Tensor | Sequence[float]) -> Tensor:

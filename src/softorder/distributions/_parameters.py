@@ -53,9 +53,8 @@ class Parameters:
     ) -> None:
         self.rows, self.by_logits = rows, by_logits
         self.design, self.relaxation = design, relaxation
-        k = relaxation.k
         #: the logits are the design's own
-        self.own = own and by_logits and design.takes == "logits" and _fixed(k)
+        self.own = own and by_logits and design.takes == "logits"
         #: the last unit of the law is a phantom
         self.phantom = False
 
@@ -83,6 +82,8 @@ class Parameters:
         return self.design.from_probs(extended.probs, extended.size)
 
 
-def _fixed(k: Tensor | None) -> bool:
+def fixed(k: float | Tensor | None) -> bool:
     """Whether k is whole, and not about to be learned: the natural law has no derivative in it."""
-    return k is not None and not k.requires_grad and bool((k == k.round()).all())
+    if not isinstance(k, Tensor):
+        return k is not None and float(k).is_integer()
+    return not k.requires_grad and bool((k == k.round()).all())

@@ -14,7 +14,7 @@ from torch.distributions.utils import lazy_property
 
 from softorder import _axis, _check
 from softorder.densities import Density
-from softorder.distributions._parameters import Parameters, Relaxation, density_of
+from softorder.distributions._parameters import Parameters, Relaxation, density_of, fixed
 from softorder.distributions.constraints import KHotVector
 from softorder.sampling import Design, find
 from softorder.sampling._units import largest
@@ -79,7 +79,8 @@ class KHot(Distribution):
         _check.floating(name, given)
         if k is not None:
             _check.k(k, given, -1)
-            k = _axis.per_row(k).to(given.device)
+        self._natural = density is None and fixed(k)
+        k = None if k is None else _axis.per_row(k, given)
         if probs is not None:
             _check.probs(probs, k)
         self.design, self.density, self._given_as = find(design), density, name
@@ -96,7 +97,7 @@ class KHot(Distribution):
             self._given_as == "logits",
             self.design,
             self.relaxation,
-            own=self.density is None,
+            own=self._natural,
         )
 
     # ---- parameters -----------------------------------------------------------------------------
@@ -202,6 +203,7 @@ class KHot(Distribution):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> KHot:
         new = self._get_checked_instance(KHot, _instance)
         new.design, new.density, new._given_as = self.design, self.density, self._given_as
+        new._natural = self._natural
         new._set(self._given, self.k, batch_shape)
         Distribution.__init__(new, torch.Size(batch_shape), self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
@@ -225,7 +227,7 @@ class KHot(Distribution):
         """The soft top-k of perturbed logits."""
         keys = self._like(keys)
         _check.temperature(temperature, keys, -1)
-        return self.relaxation.probs(keys / _axis.per_row(temperature).to(keys).unsqueeze(-1))
+        return self.relaxation.probs(keys / _axis.per_row(temperature, keys).to(keys).unsqueeze(-1))
 
     def hard(self, keys: Tensor) -> Tensor:
         """The top-k of perturbed logits."""

@@ -9,7 +9,7 @@ in front of one last axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,6 +33,8 @@ class Operator:
         empty tensors of the shapes and types of the result.
     """
 
+    every: ClassVar[dict[str, Operator]] = {}  #: by name, for tests that ask all of them
+
     def __init__(
         self,
         schema: str,
@@ -54,12 +56,17 @@ class Operator:
             library.impl(self.name, self.on_cuda, "CUDA")
         torch.library.register_fake(f"softorder::{self.name}", fake, lib=library)
         self.dispatched = getattr(torch.ops.softorder, self.name)
+        self.every[self.name] = self
 
     def __call__(self, *arguments: Any) -> Any:
         """The result. Without the dispatcher where that would only cost its ten microseconds."""
         if _check.eager() and _check.plain(*arguments[: self._tensors]):
             return self.on_cpu(*arguments)
         return self.dispatched(*arguments)
+
+    def here(self, *arguments: Any) -> Any:
+        """The result for tensors that are plain if they are on the CPU."""
+        return (self.on_cpu if arguments[0].is_cpu else self.dispatched)(*arguments)
 
     def on_cpu(self, *arguments: Any) -> Any:
         """What the dispatcher calls for CPU tensors."""
@@ -148,11 +155,21 @@ class Fused:
             return False
         if temperature.requires_grad and torch.is_grad_enabled() and not self.learns_temperature:
             return False
-        if self._has_triton and _triton.serves(scores):
-            return _check.eager()
         if _check.eager():
+            if self._has_triton and _triton.serves(scores):
+                return True
             return _native.serves(scores, temperature, most=_native.INT32)
-        return _check.traceable() and _native.serves_traced(scores)
+        if not _check.traceable():
+            return False
+        return (self._has_triton and _triton.serves_traced(scores)) or (
+            _native.serves_traced(scores)
+        )
+
+    def takes(self, upstream: Tensor) -> bool:
+        """Whether the way back may have this upstream."""
+        if upstream.is_cpu:
+            return _check.plain(upstream)
+        return type(upstream) in _check.PLAIN and upstream.layout is torch.strided
 
     def _remember(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         scores, temperature, descending, *options = inputs

@@ -38,9 +38,19 @@ calls: Counter[str] = Counter()
 
 def serves(scores: Tensor) -> bool:
     """Whether tensors on the device of these are served by Triton kernels, here and now."""
-    if scores.device.type == "cuda":
-        return scores.shape[-1] <= LONGEST and _native.kind() != "torch" and _usable()
-    return scores.device.type == "cpu" and _native.kind() == "triton"
+    return _serves_for_good(scores.device.type) and scores.shape[-1] <= LONGEST
+
+
+def serves_traced(scores: Tensor) -> bool:
+    """The same while a graph is recorded. Rows that are too long are noticed when it runs."""
+    return _serves_for_good(scores.device.type)
+
+
+@torch.compiler.assume_constant_result
+def _serves_for_good(device: str) -> bool:
+    if device == "cuda":
+        return _native.kind() != "torch" and _usable()
+    return device == "cpu" and _native.kind() == "triton"
 
 
 def problem() -> str | None:

@@ -10,19 +10,11 @@ from torch import Tensor
 from softorder import _check
 
 
-def at_hand(*values: Tensor) -> bool:
-    """Whether the host can ask for these numbers without waiting: on a CPU, and not traced.
-
-    What is asked for may save time. It must not change a result: other devices are not asked.
-    """
-    return _check.eager() and _check.plain(*values)
-
-
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
     scale = scale_of(temperature, scores.dtype)
-    if at_hand(b) and _all_finite(centre):
+    if _check.at_hand(b) and _all_finite(centre):
         return (scores - centre).sub_(rest).mul_(scale)
     return exact_distance(scores, centre, rest, scale)
 
@@ -59,7 +51,7 @@ def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
     """The same; as a number, wherever it is, if it is one."""
     if isinstance(temperature, float):
         return min(1 / temperature, torch.finfo(dtype).max)
-    if temperature.numel() == 1 and at_hand(temperature):
+    if temperature.numel() == 1 and _check.at_hand(temperature):
         return scale_of(temperature.item(), dtype)
     return inverse(temperature, dtype)
 

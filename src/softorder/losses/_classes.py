@@ -31,7 +31,7 @@ class Samples:
         x = x if x.dtype == torch.float64 else x.float()
         y = target.reshape(-1).long()
         ignored = y == ignore_index
-        if not _check.eager() or ignored.any():
+        if not _check.at_hand(ignored) or ignored.any():
             # hidden, so that not even a NaN of theirs can be felt
             x, y = torch.where(ignored.unsqueeze(-1), 0.0, x), torch.where(ignored, 0, y)
         return Samples(x, y, ~ignored, target.shape, dtype)

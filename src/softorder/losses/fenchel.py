@@ -74,9 +74,9 @@ def fenchel_young(
     sums = y.detach().sum(-1, dtype=torch.float64)
     if k is not None:
         _check.k(k, scores, dim)
-        _check.targets.sums(sums, _axis.per_row(k), absent)
-    counts = sums if k is None else _axis.per_row(k).detach()
-    tau = _axis.per_row(temperature)
+        _check.targets.sums(sums, _axis.per_row(k, x), absent)
+    counts = sums if k is None else _axis.per_row(k, x).detach()
+    tau = _axis.per_row(temperature, x)
     terms = _terms(method, x, y, counts, tau)
     losses = tau.to(x.dtype) * torch.where(absent, 0.0, terms).sum(-1)
     return reduce_rows(losses, ~absent.all(-1), reduction, scores.dtype)

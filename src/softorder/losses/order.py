@@ -80,7 +80,7 @@ class ListwiseCE(RankingLoss):
         order = torch.where(present, wanted.detach(), -math.inf)
         first, behind = sort_rows(order).ranges(descending=True)
         compute = computation(self.operators[0], self.method)
-        each = compute(x, first, _axis.per_row(self.temperature), True, behind - 1)
+        each = compute(x, first, _axis.per_row(self.temperature, x), True, behind - 1)
         each = torch.where(present, each, 0.0).to(x.dtype)
         size = present.sum(-1)
         return each.sum(-1) / size.clamp(min=1), size > 0

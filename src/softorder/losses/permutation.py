@@ -73,7 +73,7 @@ def permutation_cross_entropy(
         losses = x.clone()
     else:
         places = torch.where(ignored, 0, target.movedim(dim, -1))
-        losses = compute(x, places, _axis.per_row(temperature), descending)
+        losses = compute(x, places, _axis.per_row(temperature, x), descending)
         losses = torch.where(ignored, 0.0, losses)
     if reduction == "none":
         return _axis.back(losses, scores, dim)

@@ -59,7 +59,7 @@ def smooth_top_k(
     _check.positive("margin", margin)
     _check.weights.per_class(weight, samples.classes)
     _check.reduction(reduction)
-    tau = samples.per_sample(_axis.per_row(temperature)).to(samples.scores)
+    tau = samples.per_sample(_axis.per_row(temperature, samples.scores)).to(samples.scores)
     own, others = samples.split()
     absent = others == -math.inf
     z = torch.where(absent, 0.0, others) / (k * tau.unsqueeze(-1))

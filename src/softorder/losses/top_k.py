@@ -83,7 +83,8 @@ def top_k_cross_entropy(
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
-    mixture = Mixture(check_method(method), _axis.per_row(temperature), m, label_smoothing)
+    tau = _axis.per_row(temperature, samples.scores)
+    mixture = Mixture(check_method(method), tau, m, label_smoothing)
     p = _check.weights.as_p_k(p_k)
     _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
     if top1 == "softmax" and ks == (1,) and not p.requires_grad:
@@ -188,7 +189,7 @@ def _weighted(p_k: Tensor | Sequence[float]) -> tuple[int, ...]:
     """The k that matter: all of them where p_k learns or cannot be seen."""
     if isinstance(p_k, Tensor):
         every = tuple(range(1, p_k.shape[-1] + 1))
-        if not _check.eager() or (p_k.requires_grad and torch.is_grad_enabled()):
+        if not _check.at_hand(p_k) or (p_k.requires_grad and torch.is_grad_enabled()):
             return every
         some = (p_k.reshape(-1, len(every)) != 0).any(0).tolist()
     else:

@@ -48,7 +48,7 @@ class _Fused(torch.autograd.Function):
         plain: Plain,
         options: tuple[Any, ...],
     ) -> Tensor:
-        found = as_tuple(kernel.forward.on_cpu(scores, temperature, descending, *options))
+        found = as_tuple(kernel.forward.here(scores, temperature, descending, *options))
         ctx.statics = descending, kernel, plain, options
         kept = scores, temperature, *kernel.keep(scores, found, *options)
         ctx.save_for_backward(*kept)
@@ -62,12 +62,12 @@ class _Fused(torch.autograd.Function):
         scores, temperature, *kept = saved
         descending, kernel, plain, options = ctx.statics
         wanted = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled() or not (_check.eager() and _check.plain(upstream)):
+        if torch.is_grad_enabled() or not (_check.eager() and kernel.takes(upstream)):
             _check.dense("the gradient", upstream)
             gradients = _plain_backward(plain, scores, temperature, wanted, upstream)
         else:
             arguments = upstream, kept, temperature, descending, wanted[1], *options
-            gradients = kernel.vjp.on_cpu(*arguments)
+            gradients = kernel.vjp.here(*arguments)
         found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]
         return *found, None, None, None, None
 

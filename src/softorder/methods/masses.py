@@ -47,7 +47,7 @@ def _masses(
     if operator == "soft_permutation":
         rows = compute(scores, temperature, True, max(ks)).cumsum(-2)
         return [rows[..., k - 1, :] for k in ks]
-    counts = [torch.full((), k, dtype=torch.float64, device="cpu") for k in ks]
+    counts = [torch.full((), k, dtype=torch.float64, device=scores.device) for k in ks]
     return [compute(scores, k, temperature) for k in counts]
 
 

@@ -29,13 +29,13 @@ class MatrixMethod(Method):
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
-        if _check.eager() and _check.finite(scores):
+        if _check.known_finite(scores):
             return (p * scores.unsqueeze(-2)).sum(-1)
         return Completion.of(scores, descending).values_of(p, scores)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
-        if _check.eager() and _check.finite(scores):
+        if _check.known_finite(scores):
             place = torch.arange(1, scores.shape[-1] + 1, device=p.device, dtype=p.dtype)
             return (p * place.unsqueeze(-1)).sum(-2)
         return Completion.of(scores, descending).ranks_of(p)
@@ -58,7 +58,7 @@ def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:
     For so many rows; without a number, until it is 0 if that can be seen.
     """
     n = scores.shape[-1] if rows is None else rows
-    if rows is None and _check.eager():
+    if rows is None and _check.at_hand(k):
         n = max(math.ceil(k.detach().max().item()), 1) if k.numel() else 1
     k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
     place = torch.arange(n, device=scores.device)

@@ -123,7 +123,7 @@ class NetworkMethod(MatrixMethod):
         What is certain has no wire, and does not count in the k that choose the network. In
         float64, where steep comparators enlarge rounding errors that nobody sees.
         """
-        if _check.eager() and _check.finite(scores):
+        if _check.known_finite(scores):
             return self._finite_topk(scores, k, temperature)
         certain = scores == math.inf
         crowd = certain.sum(-1)

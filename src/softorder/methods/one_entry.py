@@ -189,7 +189,10 @@ class _Problem:
         """Gradients of the scores, and of temperature per row if wanted."""
         pull = _rate(self.law, u) * upstream  # g r
         weight = torch.where(pull == 0, 0.0, upstream * torch.exp(-log_p))
-        faint = ((log_p < _FAINT) & (pull != 0)).nonzero().squeeze(-1)
+        faint = (log_p < _FAINT) & (pull != 0)
+        if not _check.at_hand(faint):
+            return self._vjp_of_all(u, pull, weight, faint, by_temperature)
+        faint = faint.nonzero().squeeze(-1)
         if not len(faint):
             by_scores, _, by_row = self._kernel(self.index, weight, by_temperature)
             return by_scores, by_row
@@ -211,6 +214,16 @@ class _Problem:
             found = self.at(across).vjp_in_logarithms(u[across], pull[across])
             by_scores[across], by_row[across] = found
         return by_scores, by_row
+
+    def _vjp_of_all(
+        self, u: Tensor, pull: Tensor, weight: Tensor, faint: Tensor, by_temperature: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The same where it cannot be seen which rows are faint: all of them both ways."""
+        weight = torch.where(faint, 0.0, weight)
+        by_scores, _, by_row = self._kernel(self.index, weight, by_temperature)
+        others, by_others = self.vjp_in_logarithms(u, pull / self.temperature)
+        by_scores = torch.where(faint.unsqueeze(-1), others, by_scores)
+        return by_scores, torch.where(faint, by_others, by_row)
 
     def at(self, rows: Tensor) -> _Problem:
         """Some of the rows."""
@@ -249,7 +262,7 @@ class _Problem:
 
 def _thresholds(scores: Tensor, ks: Sequence[int], temperature: Tensor, density: Density) -> Tensor:
     """(len(ks), 2, rows): what belongs to one k stands together, as the kernel needs it."""
-    counts = (torch.full((), k, dtype=torch.float64, device="cpu") for k in ks)
+    counts = (torch.full((), k, dtype=torch.float64, device=scores.device) for k in ks)
     return torch.stack([threshold.solve(scores, k, temperature, density).b for k in counts])
 
 

@@ -141,7 +141,7 @@ class Sinkhorn(Method):
         _check.whole_k(k, n)
         rows = _axis.rows(scores, dim, largest=True, mask=mask)
         places = n if k is None else k
-        p, solution = self._permutation(rows, _axis.per_row(temperature), descending, places)
+        p, solution = self._permutation(rows, _axis.per_row(temperature, rows), descending, places)
         return TransportPlan(p.to(scores.dtype), solution.iterations, solution.error)
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
@@ -221,7 +221,7 @@ class Sinkhorn(Method):
     def _solve(self, gains: Tensor, levels: Tensor, total: Tensor, temperature: Tensor) -> Solution:
         options = self._solver, self._tolerance, self._max_iterations
         solution = transport.solve(gains, levels, total, temperature, *options)
-        if _check.eager() and not self._warned and solution.error.numel():
+        if not self._warned and solution.error.numel() and _check.at_hand(solution.error):
             self._warn(solution.error.max().item())
         return solution
 

@@ -15,7 +15,7 @@ from softorder.kernels.transport.steps import reached, scale_of
 
 def with_infinities(scores: Tensor) -> SortedRows | None:
     """What is to be known about scores that are not finite; None if there are none."""
-    if _check.eager() and bool(scores.isfinite().all()):
+    if _check.known_finite(scores):
         return None
     return sort_rows(scores)
 
@@ -38,7 +38,7 @@ def near(
     gains: Tensor, levels: Tensor, temperature: Tensor, k: int, dtype: torch.dtype
 ) -> Tensor | None:
     """Which scores do not round to 0 in the first k places; None if there is no telling."""
-    if not _check.eager() or gains.shape[-2] > 1 or k > levels.shape[-1]:
+    if not _check.at_hand(gains) or gains.shape[-2] > 1 or k > levels.shape[-1]:
         return None
     values, order = sort(gains.squeeze(-2))
     scale = scale_of(temperature.detach()).squeeze(-1)

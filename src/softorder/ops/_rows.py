@@ -36,5 +36,5 @@ def along(
     x = rows(scores, dim, mask)
     if x.shape[-1] == 0:
         return scores.clone()
-    result = compute(x, _axis.per_row(temperature), descending)
+    result = compute(x, _axis.per_row(temperature, x), descending)
     return _axis.back(result, scores, dim)

@@ -108,7 +108,7 @@ class _Decision:
     def of(x: Tensor, k: float | Tensor, compute: Callable[..., Tensor]) -> _Decision:
         certain = x == math.inf
         spoiled = x.isnan().any(-1)
-        count = _axis.per_row(k).detach().to(x.device) - certain.sum(-1)
+        count = _axis.per_row(k, x).detach() - certain.sum(-1)
         x = torch.where(certain | spoiled.unsqueeze(-1), -math.inf, x)
         present = (x > -math.inf).sum(-1)
         count = torch.minimum(count.clamp(min=0), present).expand(x.shape[:-1])

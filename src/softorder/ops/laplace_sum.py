@@ -51,7 +51,8 @@ def laplace_sum(
     if weights is not None:
         _check.points("weights", weights, sources, size=sources.shape[-1])
     _check.temperature_alone(temperature)
-    tau, others = _axis.per_row(temperature), [v for v in (targets, weights) if v is not None]
+    tau = _axis.per_row(temperature, sources)
+    others = [v for v in (targets, weights) if v is not None]
     rows = torch.broadcast_shapes(*(v.shape[:-1] for v in (sources, *others)), tau.shape)
     x, x_order = _ordered(sources, rows)
     t, t_order = _ordered(targets, rows)

@@ -64,12 +64,12 @@ def soft_quantile(
     _check.flag("keepdim", keepdim)
     compute = computation("soft_quantile", method)
     x = _rows.rows(scores, dim, mask)
-    levels = _axis.leading_last(q)
+    levels = _axis.leading_last(q, x)
     if x.shape[-1] == 0:
         nothing = x.sum(-1, keepdim=True) * math.nan  # part of the graph
         result = nothing.expand(*x.shape[:-1], levels.shape[-1])
     else:
-        result = compute(x, levels, _axis.per_row(temperature))
+        result = compute(x, levels, _axis.per_row(temperature, x))
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 

@@ -102,7 +102,7 @@ def _apply(
     rows = _axis.rows(scores, dim, largest, mask)
     if rows.shape[-1] == 0:
         return scores.clone()
-    numbers = _axis.per_rows(k, temperature)
+    numbers = _axis.per_rows(k, temperature, rows)
     compute = getattr(served, operator)
     if served.looks_at_k and not isinstance(k, Tensor):
         result = compute(rows, *numbers, most=max(math.ceil(k), 1))

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.sampling._subsets import Share, Subsets, tilt
 
 _TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
@@ -98,7 +99,7 @@ class Inverse:
             last, power = power, (residual * eased).sum(-1, keepdim=True)
             first = power if first is None else first
             going = power > 1e-27 * first
-            if not going.any():
+            if _check.at_hand(going) and not going.any():
                 break
             direction = eased + torch.where(going, power / last, 0.0) * direction
             pushed = torch.where(self.free, self.subsets.covariance_times(direction), 0.0)

@@ -37,6 +37,7 @@ from softorder.kernels import threshold
 from softorder.kernels.formulas import distance
 
 _BLOCK = 8  # units whose law is multiplied out before it is evaluated on the circle
+_MOST_POINTS = 28  # that are needed, whatever n and k are
 #: What is below e^-digits is left out: 1e-16, or 1e-11 for logits in float32.
 _DIGITS = {torch.float64: 37.0, torch.float32: 25.0}
 
@@ -51,13 +52,13 @@ class Share(NamedTuple):
 def tilt(logits: Tensor, size: Tensor) -> Tensor:
     """u = θ - c with Σ σ(u) = k, in float64; c is a constant to autograd."""
     logits = logits.double()
-    constant, one = logits.detach(), torch.ones((), dtype=torch.float64, device="cpu")
+    constant, one = logits.detach(), torch.ones((), dtype=torch.float64, device=logits.device)
     u = distance(constant, threshold.solve(constant, size, one, BUILT_IN["logistic"]).b, one)
     if not logits.requires_grad:
         return u
     moving = u + (logits - constant)
     free = moving.isfinite()
-    return moving if bool(free.all()) else torch.where(free, moving, u)
+    return moving if _check.at_hand(free) and free.all() else torch.where(free, moving, u)
 
 
 class Subsets:
@@ -159,7 +160,9 @@ def _points(variances: Tensor, digits: float) -> tuple[Tensor, Tensor]:
     around = 2 * half + 1
     reach = 2 * torch.asin(torch.sqrt(digits / 2 / variance.clamp(min=digits / 2)))
     needed = torch.minimum(half, torch.ceil(reach * around / (2 * math.pi))) + 1
-    points = int(needed.nan_to_num(1.0).max()) if needed.numel() else 1
+    points = _MOST_POINTS
+    if _check.at_hand(needed):
+        points = int(needed.nan_to_num(1.0).max()) if needed.numel() else 1
     place = torch.arange(points, device=variance.device, dtype=variance.dtype)
     share = torch.where(place == 0, 1.0, 2.0) / around.unsqueeze(-1)
     share = torch.where(place <= half.unsqueeze(-1), share, 0.0)

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from softorder import _check
+
 
 class Extended(NamedTuple):
     """Probabilities that sum to whole numbers; `phantom` if the last unit is one."""
@@ -18,7 +20,7 @@ class Extended(NamedTuple):
 
 
 def extend(probs: Tensor, total: Tensor | None = None) -> Extended:
-    """Adds a phantom unit of probability ⌈Σπ⌉ - Σπ, unless every row has a whole Σπ already.
+    """Adds a phantom unit of probability ⌈Σπ⌉ - Σπ, unless every row is seen to have a whole Σπ.
 
     A draw of ⌈Σπ⌉ units loses one of them if that is the phantom: it has ⌊Σπ⌋ + 1 with probability
     frac(Σπ), otherwise ⌊Σπ⌋, so that its mean size is Σπ. (Eq. 15 of the k-hot paper has the two
@@ -32,7 +34,7 @@ def extend(probs: Tensor, total: Tensor | None = None) -> Extended:
     nearest = total.round()
     whole = (total - nearest).abs() <= slack * (1 + total)
     size = torch.where(whole, nearest, total.ceil()).long().expand(probs.shape[:-1])
-    if bool(whole.all()):
+    if _check.at_hand(whole) and whole.all():
         return Extended(probs, size, phantom=False)
     missing = (size - probs.sum(-1, dtype=torch.float64)).clamp(0, 1)
     missing = torch.where(whole, 0.0, missing).unsqueeze(-1).to(probs.dtype)
@@ -48,6 +50,9 @@ def log_odds(probs: Tensor, quantile: Callable[[Tensor], Tensor] = torch.logit) 
 
 def largest(keys: Tensor, size: Tensor) -> Tensor:
     """1 at the `size` largest keys of every row, else 0; in the dtype of the keys."""
+    if not _check.at_hand(size):
+        place = keys.argsort(-1, descending=True).argsort(-1)
+        return (place < size.unsqueeze(-1)).to(keys.dtype)
     sizes = size.unique().tolist()
     most = int(max(sizes, default=0))
     chosen = keys.topk(most, -1, sorted=len(sizes) > 1).indices

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.distributions.utils import lazy_property
 from torch.nn.functional import logsigmoid, pad
 
+from softorder import _check
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
@@ -124,7 +125,7 @@ def _edge(u: Tensor, size: Tensor, step: Tensor, depth: Tensor) -> Tensor:
         # with every unit in, the integrand itself does not fall: its factor σ(-u_i-s) does
         height = height - torch.where(far > 0, far - _FARTHEST, 0.0).clamp(min=0)
         short = height > -depth
-        if not short.any():
+        if _check.at_hand(short) and not short.any():
             break
         far = torch.where(short, 1.3 * far, far)
     return far

@@ -26,7 +26,7 @@ def output(
 ) -> Tensor:
     """The first k values (..., k), or the matrix (..., k, n) that maps scores to them."""
     through = _rows if matrix else _values
-    if _check.eager() and _check.finite(scores):
+    if _check.known_finite(scores):
         return through(scores, None, temperature, descending, kind, comparator, k)
     exceptions = Completion.of(scores, descending)
     wires = Wires(exceptions.only_finite(scores), exceptions.live)

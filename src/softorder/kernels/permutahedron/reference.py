@@ -28,7 +28,7 @@ def result(
     sort: that of (n, ..., 1)/τ onto the hull of the orders of the scores, or its mirror.
     """
     compute = _ranks if name == "projected_rank" else _values
-    if _check.eager() and _check.finite(scores):
+    if _check.known_finite(scores):
         return compute(scores, None, temperature, descending, entropic)[0]
     exceptions = Completion.of(scores, descending)
     x = exceptions.only_finite(scores)

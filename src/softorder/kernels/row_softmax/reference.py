@@ -18,7 +18,7 @@ from softorder.kernels.sort.completion import Completion
 
 def matrix(scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int) -> Tensor:
     """The first k rows (..., k, n) of the permutation."""
-    if _check.eager() and _check.finite(scores):
+    if _check.known_finite(scores):
         return _finite_rows(scores, None, temperature, descending, family, k)
     exceptions = Completion.of(scores, descending)
     x = exceptions.only_finite(scores)
