@@ -1,0 +1,106 @@
+"""Rows that are cut among ranks: every rank has some of the scores of a row, perhaps none.
+
+What a rank needs of the others are a few numbers per row. All of them get the same ones, so that
+they decide alike and take the same steps. Three linear maps serve all derivatives; `total` stands
+for the sum of what the ranks have:
+
+                   forward     backward
+    total          total       total       every rank goes on by itself, and their losses add up
+    common         total       identity    all ranks go on alike, to one loss
+    shared         identity    total       a number that all ranks have alike
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+
+class Whole:
+    """Rows that nobody has cut."""
+
+    alone = True  #: one rank has all of it
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Over the last axis of a row, which stays: with `total`."""
+        return self.total(values.sum(-1, keepdim=True))
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over the ranks."""
+        return values
+
+    def most(self, values: Tensor) -> Tensor:
+        """The maximum over the ranks, without a derivative."""
+        return values
+
+    def common(self, values: Tensor) -> Tensor:
+        """The sum over the ranks, for what all of them compute from it alike."""
+        return values
+
+    def shared(self, values: Tensor) -> Tensor:
+        """Numbers that all ranks have alike."""
+        return values
+
+
+WHOLE = Whole()
+
+
+class Shards(Whole):
+    """Rows whose scores the ranks of a process group share."""
+
+    alone = False
+
+    def __init__(self, group: Any = None) -> None:
+        self.group = group
+
+    @property
+    def size(self) -> int:
+        return distributed.get_world_size(self.group)
+
+    @property
+    def rank(self) -> int:
+        return distributed.get_rank(self.group)
+
+    def total(self, values: Tensor) -> Tensor:
+        return _Map.apply(values, self, True, True)
+
+    def common(self, values: Tensor) -> Tensor:
+        return _Map.apply(values, self, True, False)
+
+    def shared(self, values: Tensor) -> Tensor:
+        return _Map.apply(values, self, False, True)
+
+    def most(self, values: Tensor) -> Tensor:
+        return self._reduce(values.detach(), distributed.ReduceOp.MAX)
+
+    def add(self, values: Tensor) -> Tensor:
+        """`total` without a derivative."""
+        return self._reduce(values.detach(), distributed.ReduceOp.SUM)
+
+    def _reduce(self, values: Tensor, operation: Any) -> Tensor:
+        values = values.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(values, operation, group=self.group)
+        return values
+
+
+class _Map(torch.autograd.Function):
+    """A sum over the ranks, or nothing, on the way there and on the way back."""
+
+    @staticmethod
+    def forward(values: Tensor, shards: Shards, there: bool, back: bool) -> Tensor:
+        return shards.add(values) if there else values.view_as(values)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.shards, ctx.there, ctx.back = inputs
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        return _Map.apply(upstream, ctx.shards, ctx.back, ctx.there), None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
+        # what all ranks have alike moves alike
+        return ctx.shards.add(tangent) if ctx.there else tangent.view_as(tangent)

@@ -1,0 +1,1 @@
+"""Tests that need several processes: see team.py."""

@@ -1,0 +1,25 @@
+"""Teams of processes, started when they are first needed."""
+
+import pytest
+
+from tests.distributed.team import Team
+
+
+@pytest.fixture(scope="session")
+def _teams():
+    teams = {}
+    yield teams
+    for team in teams.values():
+        team.stop()
+
+
+@pytest.fixture(params=[2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 3, 4, 7))])
+def team(request, _teams):
+    """Two processes; in the slow tests one, three, four and seven."""
+    return _teams.setdefault(request.param, Team(request.param))
+
+
+@pytest.fixture
+def pair(_teams):
+    """Two processes."""
+    return _teams.setdefault(2, Team(2))
