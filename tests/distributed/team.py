@@ -59,6 +59,8 @@ class Team:
             process.kill()
         for process in self._processes:
             process.join()
+        if self._processes:
+            self._folder.cleanup()
         self._processes = []
 
 
