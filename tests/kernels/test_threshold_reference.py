@@ -8,7 +8,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from softorder.densities import BUILT_IN, UserDensity
-from softorder.kernels import formulas
+from softorder import _check
 from softorder.kernels._density_numbers import number_of
 from softorder.kernels.threshold import reference
 from tests.user_density import Student
@@ -64,10 +64,10 @@ def test_a_question_would_be_noticed():
 
 def test_numbers_on_a_cpu_are_at_hand_and_no_others():
     value = torch.ones(3)
-    assert formulas.at_hand(value)
-    assert not formulas.at_hand(value.to("meta"))
+    assert _check.at_hand(value)
+    assert not _check.at_hand(value.to("meta"))
     with FakeTensorMode() as mode:
-        assert not formulas.at_hand(mode.from_tensor(value))
+        assert not _check.at_hand(mode.from_tensor(value))
 
 
 @_BY_LAW

@@ -31,6 +31,10 @@ class Whole:
         """The sum over the ranks."""
         return values
 
+    def add(self, values: Tensor) -> Tensor:
+        """The same without a derivative."""
+        return values
+
     def most(self, values: Tensor) -> Tensor:
         """The maximum over the ranks, without a derivative."""
         return values
@@ -76,7 +80,6 @@ class Shards(Whole):
         return self._reduce(values.detach(), distributed.ReduceOp.MAX)
 
     def add(self, values: Tensor) -> Tensor:
-        """`total` without a derivative."""
         return self._reduce(values.detach(), distributed.ReduceOp.SUM)
 
     def _reduce(self, values: Tensor, operation: Any) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density
+from softorder.kernels.shards import WHOLE, Whole
 from softorder.kernels.threshold.sums import Sums
 
 _TURNS = 8
@@ -32,6 +33,7 @@ def balance(
     passes: Tensor,
     law: Density,
     at_hand: bool,
+    shards: Whole = WHOLE,
 ) -> Tensor:
     """The answer where the logarithms of the two tails, below and above b, are equal.
 
@@ -40,16 +42,17 @@ def balance(
     tau = tau.unsqueeze(-1)
     below = (x - centre.to(x.dtype).unsqueeze(-1)) < rest.to(x.dtype).unsqueeze(-1)
     x = x.to(tau.dtype)
-    low = torch.where(below, x, -math.inf).amax(-1, keepdim=True)
-    high = torch.where(below, math.inf, x).amin(-1, keepdim=True)
+    ends = torch.where(below, x, -math.inf), torch.where(below, -math.inf, -x)
+    low, high = shards.most(torch.stack([end.amax(-1, keepdim=True) for end in ends]))
+    high = -high
     beyond = torch.where(below, low - x, x - high) / tau
     gap, at = high - low, 0.5 * (high - low)
     for _ in range(_TURNS if law.logarithmic else 0):
         a = beyond + torch.where(below, at, gap - at) / tau
         log_tail = law.log_tail(a)
         slope = torch.exp(law.log_pdf(a) - log_tail).nan_to_num(0.0, 0.0, 0.0)
-        lower, lower_rate = _log_sum(log_tail, slope, below)
-        upper, upper_rate = _log_sum(log_tail, slope, ~below)
+        tops = law.log_tail(torch.stack([at, gap - at]) / tau)  # of the nearest on either side
+        lower, lower_rate, upper, upper_rate = _log_sums(log_tail, slope, below, tops, shards)
         if law.decay == "hyperbola":  # A/at and B/(gap - at) balance at once
             ratio = torch.exp(lower - upper) * at / (gap - at)
             by = gap * (ratio / (1 + ratio)) - at
@@ -62,8 +65,13 @@ def balance(
     return torch.stack([low.squeeze(-1), at.squeeze(-1), passes])
 
 
-def _log_sum(log_tail: Tensor, slope: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-    """log Σ F(-a) over one side of the gap, and minus its slope in a."""
-    total = torch.logsumexp(torch.where(side, log_tail, -math.inf), -1, keepdim=True)
-    weight = torch.where(side, torch.exp(log_tail - total), 0.0)
-    return total, (weight * slope).sum(-1, keepdim=True)
+def _log_sums(
+    log_tail: Tensor, slope: Tensor, below: Tensor, tops: Tensor, shards: Whole
+) -> list[Tensor]:
+    """log Σ F(-a) over either side of the gap, from its largest term, and minus its slope in a."""
+    parts = []
+    for side, top in zip((below, ~below), tops, strict=True):
+        weight = torch.where(side, torch.exp(log_tail - top), 0.0)
+        parts += [weight.sum(-1, keepdim=True), (weight * slope).sum(-1, keepdim=True)]
+    (lower, fall), (upper, rise) = shards.add(torch.stack(parts)).unflatten(0, (2, 2))
+    return [tops[0] + lower.log(), fall / lower, tops[1] + upper.log(), rise / upper]

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from softorder.densities import Density
 from softorder.kernels.formulas import inverse, scale_of
+from softorder.kernels.shards import WHOLE, Whole
 from softorder.kernels.threshold import start
 from softorder.kernels.threshold.gap import balance, in_gap
 from softorder.kernels.threshold.sums import Numbers, choose, measure, settled, some, step
@@ -51,21 +52,27 @@ def solve(x: Tensor, k: Tensor, tau: Tensor, law: Density, at_hand: bool) -> Ten
     centre, t, passes, done = _approach(x, k, tau, law)
     answer = torch.stack([centre.to(tau.dtype), tau * t, passes])
     find = partial(_solve, law=law, at_hand=at_hand)
-    return _amend(answer, ~done, at_hand, find, x, k, tau, passes)
+    return amend(answer, ~done, at_hand, find, x, k, tau, passes)
 
 
 def _solve(
     x: Tensor, k: Tensor, tau: Tensor, passes: Tensor, law: Density, at_hand: bool
 ) -> Tensor:
     rows = start.rows_of(x, k, tau, law, at_hand)
-    answer, gap = _iterate(rows, passes)
-    find = partial(balance, law=law, at_hand=at_hand)
-    answer = _amend(answer, gap, at_hand, find, x, tau, *answer)
-    find = partial(start.convention, law=law)
-    return _amend(answer, ~rows.rooted, at_hand, find, k, tau, rows.certain, rows.valid)
+    return finish(rows, start.select(rows), passes + start.SELECTION)
 
 
-def _amend(
+def finish(rows: start.Rows, bracket: tuple[Tensor, ...], passes: Tensor) -> Tensor:
+    """The answer for any rows, from a bracket as in `start.around`."""
+    answer, gap = _iterate(rows, bracket, passes)
+    find = partial(balance, law=rows.law, at_hand=rows.at_hand, shards=rows.shards)
+    answer = amend(answer, gap, rows.at_hand, find, rows.x, rows.tau, *answer)
+    find = partial(start.convention, law=rows.law)
+    numbers = rows.k, rows.tau, rows.certain, rows.valid
+    return amend(answer, ~rows.rooted, rows.at_hand, find, *numbers)
+
+
+def amend(
     answer: Tensor, which: Tensor, at_hand: bool, find: Callable[..., Tensor], *rows: Tensor
 ) -> Tensor:
     """Another answer for some rows: found for these alone, if it can be seen which they are."""
@@ -79,21 +86,22 @@ def _amend(
 # ---- the loop -----------------------------------------------------------------------------------
 
 
-def _iterate(rows: start.Rows, passes: Tensor) -> tuple[Tensor, Tensor]:
+def _iterate(
+    rows: start.Rows, bracket: tuple[Tensor, ...], passes: Tensor
+) -> tuple[Tensor, Tensor]:
     """The answer of every row, and which rows have b in a gap so wide that the tails vanish."""
     x, tau, law = rows.x, rows.tau, rows.law
-    centre, t, left, right = start.select(rows)
+    centre, t, left, right = bracket
     scale = inverse(tau, x.dtype)
     live, gap = rows.rooted, torch.zeros_like(rows.rooted)
     limit = torch.full_like(tau, math.inf)
-    passes = passes + start.SELECTION
     for _ in range(_PASSES):
         passes = passes + live
         near = (centre + tau * t).to(x.dtype)  # x - near is exact around b
         shift = (centre - near) / tau
         centre, t, left, right = near.to(tau.dtype), t + shift, left + shift, right + shift
         u = (x - near.unsqueeze(-1)).mul_(scale).sub_(t.to(x.dtype).unsqueeze(-1))
-        sums = measure(u, rows.k, law)
+        sums = measure(u, rows.k, law, rows.n, rows.shards)
         size, up, empty = sums.size(), sums.residual > 0, in_gap(sums, law)
         done, falls = settled(sums, law, x.dtype), size < limit
         left, right = torch.where(up, t, left), torch.where(up, right, t)
@@ -112,24 +120,39 @@ def _iterate(rows: start.Rows, passes: Tensor) -> tuple[Tensor, Tensor]:
 def _approach(
     x: Tensor, k: Numbers, tau: Numbers, law: Density
 ) -> tuple[Tensor, Numbers, Numbers, Any]:
-    """Centre, t and the passes of every row, and which rows are done: those that are easy.
+    """Centre, t and the passes of every row, and which rows are done: those that are easy."""
+    centre, limit, spent = start.guess(x, k, tau, law, solve)
+    return centre, *approach(x, k, tau, law, centre, limit, spent)
+
+
+def approach(
+    x: Tensor,
+    k: Numbers,
+    tau: Numbers,
+    law: Density,
+    centre: Tensor,
+    limit: Numbers,
+    spent: int,
+    n: Tensor | None = None,
+    shards: Whole = WHOLE,
+) -> tuple[Numbers, Numbers, Any]:
+    """t and the passes of every row, and which rows are done, from a guess.
 
     An easy row needs no bracket: it has a good guess, and the size of R falls with every step.
     """
-    centre, limit, spent = start.guess(x, k, tau, law, solve)
     z = (x - centre.unsqueeze(-1)).mul_(scale_of(tau, x.dtype))
     going, done, t, passes = limit > 0, limit < 0, 0.0 * limit, spent + 0.0 * limit
     for _ in range(_EASY_PASSES):
         if not some(going):
             break
         passes = passes + going
-        sums = measure(z - _column(t, x.dtype), k, law)
+        sums = measure(z - _column(t, x.dtype), k, law, n, shards)
         size, small = sums.size(), settled(sums, law, x.dtype)
         going = going & (small | (size < limit)) & (abs(t) < _FAR)
         t = choose(going, t + step(sums, law), t)
         done, going = done | (going & small), going & (small ^ True)
         limit = _FALLS * size
-    return centre, t, passes, done
+    return t, passes, done
 
 
 def _column(value: Numbers, dtype: torch.dtype) -> float | Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density, UserDensity
+from softorder.kernels.shards import WHOLE, Whole
 from softorder.kernels.threshold.sums import Numbers, choose
 
 SELECTION = 2  # passes that a selection counts as
@@ -21,7 +22,7 @@ SELECTION = 2  # passes that a selection counts as
 _SAMPLE = 4096  # a row four times as long is first solved on a sample of this size
 _SHARP = 16.0  # a row so wide (in τ) has few scores near b: its moments tell too little
 # |R| in units of the tails, at most, where a guess is good; far tails hide what is near
-_GOOD = {"exponential": 1.0, "hyperbola": 0.5, "none": 4.0}
+GOOD = {"exponential": 1.0, "hyperbola": 0.5, "none": 4.0}
 _FAIR = 4.0  # the same for a guess from the nearest scores
 _SLACK = 1e-3  # of τ: the ends of a bracket are rounded
 
@@ -36,6 +37,8 @@ class Rows(NamedTuple):
     valid: Tensor  # how many are not -inf; NaN if one is NaN
     law: Density
     at_hand: bool
+    n: Tensor | None = None  # scores on all ranks together, if they are cut
+    shards: Whole = WHOLE
 
     @property
     def rooted(self) -> Tensor:
@@ -78,19 +81,24 @@ def guess(
         numbers = (k * (sample.shape[-1] / n), tau)
         rows = (torch.as_tensor(v, dtype=torch.float64).expand(len(x)) for v in numbers)
         found = solve(sample, *rows, law, True)
-        return (found[0] + found[1]).to(x.dtype), _GOOD[law.decay] + 0.0 * tau, 1
+        return (found[0] + found[1]).to(x.dtype), GOOD[law.decay] + 0.0 * tau, 1
     mean, deviation, bell, own = _moments(x, k / n, law)
     spread = 1.25 * deviation / tau
+    easy = (spread < 0.5 * n - abs(k - 0.5 * n)) & (spread < _SHARP)
+    if easy is False and 0 < k < n and spread < math.inf and law.decay != "hyperbola":
+        return torch.tensor(_among_few(x, k, tau, law), dtype=x.dtype), _FAIR, 1 + SELECTION
+    by = beyond_the_mean(spread, bell, own, law)
+    return torch.as_tensor(mean + tau * by, dtype=x.dtype), GOOD[law.decay] * easy, 1
+
+
+def beyond_the_mean(spread: Numbers, bell: Numbers, own: Numbers, law: Density) -> Numbers:
+    """How far b is from the mean of a bell, in units of τ, as its deviation is."""
     wide = spread * bell
     size = (wide * wide + own * own) ** 0.5
     if law.decay == "exponential":
         cumulant = 0.5 * spread * spread
         size = choose(own > cumulant + spread, own + cumulant, size)
-    by = choose(bell < 0, -size, size) - law.middle
-    easy = (spread < 0.5 * n - abs(k - 0.5 * n)) & (spread < _SHARP)
-    if easy is False and 0 < k < n and spread < math.inf and law.decay != "hyperbola":
-        return torch.tensor(_among_few(x, k, tau, law), dtype=x.dtype), _FAIR, 1 + SELECTION
-    return torch.as_tensor(mean + tau * by, dtype=x.dtype), _GOOD[law.decay] * easy, 1
+    return choose(bell < 0, -size, size) - law.middle
 
 
 def _among_few(x: Tensor, k: float, tau: float, law: Density) -> float:
@@ -113,15 +121,15 @@ def _moments(x: Tensor, share: Numbers, law: Density) -> tuple[Numbers, ...]:
         return mean, deviation, *_known_or_not(share, law)
     mean = total.to(share.dtype) / n
     deviation = (x - (total / n).unsqueeze(-1)).abs_().sum(-1).to(share.dtype) / n
-    return mean, deviation, *_quantiles(share, law)
+    return mean, deviation, *quantiles(share, law)
 
 
-def _quantiles(share: Tensor, law: Density) -> tuple[Tensor, Tensor]:
+def quantiles(share: Tensor, law: Density) -> tuple[Tensor, Tensor]:
     return -torch.special.ndtri(share), (law.quantile(share) - law.middle).abs()
 
 
 def _compute_quantiles(share: float, law: Density) -> tuple[float, float]:
-    bell, own = _quantiles(torch.tensor(share, dtype=torch.float64, device="cpu"), law)
+    bell, own = quantiles(torch.tensor(share, dtype=torch.float64, device="cpu"), law)
     return bell.item(), own.item()
 
 
@@ -133,20 +141,29 @@ def _known_or_not(share: float, law: Density) -> tuple[float, float]:
 
 
 def select(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The score that exactly ⌊k⌋ others exceed, and what it tells of b."""
+    rank = rows.certain + (rows.k - rows.certain).floor()
+    return around(rows, *_parted(rows.x, rank, rows.at_hand).to(rows.k.dtype))
+
+
+def around(
+    rows: Rows, low: Tensor, above: Tensor, slack: Tensor | float = 0.0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A score, and b as if only the nearest scores counted, and a bracket: from it, in units of τ.
 
-    The bracket holds whatever the others add: x_(⌊k⌋+1) - ζτ <= b <= x_(⌈k⌉) + ζ'τ.
+    The bracket holds whatever the others add: x_(⌊k⌋+1) - ζτ <= b <= x_(⌈k⌉) + ζ'τ. `slack` tells,
+    in units of τ, how well these scores are known.
     """
     law, k = rows.law, rows.k - rows.certain
     whole, part = k.floor(), k.frac()
-    low, above = _parted(rows.x, rows.certain + whole, rows.at_hand).to(k.dtype)
     integer = part == 0
     width = torch.where(integer, (above - low) / rows.tau, 0.0)
     t = 0.5 * width - law.quantile(torch.where(integer, 0.5, part))
     below = (1 - part) / (whole + 1)
     beyond = torch.where(integer, 1.0, part) / (rows.valid - rows.certain - k.ceil() + 1)
     lowest, highest = law.quantile(torch.stack([below, beyond]).clamp_(max=0.5)) * (1 + 1e-9)
-    return low, t, lowest - 2 * law.middle - _SLACK, width - highest + _SLACK
+    slack = slack + _SLACK
+    return low, t, lowest - 2 * law.middle - slack, width - highest + slack
 
 
 def _parted(x: Tensor, rank: Tensor, at_hand: bool) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density
+from softorder.kernels.shards import WHOLE, Whole
 
 Numbers = Any  #: one per row: a tensor, or a float
 
@@ -39,15 +40,20 @@ class Sums(NamedTuple):
         return abs(self.residual) / (self.lower[0] + self.upper[0] + self.tiny)
 
 
-def measure(u: Tensor, k: Numbers, law: Density) -> Sums:
-    """One pass over u = (x - b)/τ, which is overwritten. The sums are of the kind of k."""
+def measure(
+    u: Tensor, k: Numbers, law: Density, n: Numbers | None = None, shards: Whole = WHOLE
+) -> Sums:
+    """One pass over u = (x - b)/τ, which is overwritten. The sums are of the kind of k.
+
+    `n` is the length of the rows, if some of it is on other ranks.
+    """
     side, *values = law.sides(u)
     known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
     found = _totals(side, known)
     if isinstance(k, float):
         above, *sums = (total for (total,) in found.tolist())
     else:
-        above, *sums = found.to(k.dtype).unbind()
+        above, *sums = shards.add(found.to(k.dtype)).unbind()
     plain, signed = sums[: len(known)], sums[len(known) :]
     lower = [_positive(p - s) for p, s in zip(plain, signed, strict=True)]
     upper = [_positive(p + s) for p, s in zip(plain, signed, strict=True)]
@@ -55,7 +61,7 @@ def measure(u: Tensor, k: Numbers, law: Density) -> Sums:
         lower, upper = 3 * lower, 3 * upper
     elif len(known) == 2:  # a user's density need not tell its slope
         lower, upper = [*lower, 0.0 * above], [*upper, 0.0 * above]
-    extra = above + (u.shape[-1] - 2 * k)
+    extra = above + ((u.shape[-1] if n is None else n) - 2 * k)
     residual, tiny = extra - 2 * signed[0], torch.finfo(u.dtype).tiny
     return Sums(extra, residual, lower, upper, len(known), tiny)
 
