@@ -13,6 +13,7 @@ from types import ModuleType
 
 from softorder import (
     densities,
+    distributed,
     distributions,
     estimators,
     losses,
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "calibrate_temperature",
     "densities",
+    "distributed",
     "distributions",
     "estimators",
     "hard",

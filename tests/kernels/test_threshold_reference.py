@@ -7,8 +7,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from softorder.densities import BUILT_IN, UserDensity
 from softorder import _check
+from softorder.densities import BUILT_IN, UserDensity
 from softorder.kernels._density_numbers import number_of
 from softorder.kernels.threshold import reference
 from tests.user_density import Student

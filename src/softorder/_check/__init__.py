@@ -11,6 +11,7 @@ one part of the library by a function of the module named after it, `_check.beam
 from softorder._check import (
     attention,
     beams,
+    distributed,
     estimators,
     gates,
     methods,
@@ -47,6 +48,7 @@ from softorder._check._options import (
 from softorder._check._per_row import (
     k,
     k_alone,
+    k_below,
     positive_k,
     q,
     q_alone,
@@ -67,6 +69,7 @@ __all__ = [
     "choice",
     "count",
     "dense",
+    "distributed",
     "eager",
     "estimators",
     "finite",
@@ -75,6 +78,7 @@ __all__ = [
     "gates",
     "k",
     "k_alone",
+    "k_below",
     "known_finite",
     "mask",
     "max_iterations",

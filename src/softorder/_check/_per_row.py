@@ -30,6 +30,17 @@ def k(k: PerRow, scores: Tensor, dim: int) -> None:
     refuse("k", wrong, lambda: _k_range(n, dim, first(k, wrong)))
 
 
+def k_below(k: PerRow, scores: Tensor, dim: int) -> None:
+    """`k` where there may be more scores than these."""
+    if not isinstance(k, Tensor):
+        return k_alone(k)
+    _values.per_row("k", k, scores, dim)
+    if eager() and k.numel():
+        wrong = ~((k >= 0) & (k < math.inf))
+        message = "k must be between 0 and the number of scores, but got {}"
+        refuse("k", wrong, lambda: message.format(first(k, wrong)))
+
+
 def k_alone(k: PerRow) -> None:
     """`k` as far as it can be judged before any scores are seen."""
     if is_number("k", k) and not 0 <= k < math.inf:

@@ -12,7 +12,7 @@ from softorder.densities import Density
 from softorder.losses._lists import reduce_rows
 from softorder.methods import ThresholdMethod
 from softorder.nn._tempered import Tempered
-from softorder.ops._method import method_of
+from softorder.ops._method import threshold_method
 
 
 def fenchel_young(
@@ -66,7 +66,7 @@ def fenchel_young(
     _check.mask(mask, scores)
     _check.reduction(reduction)
     _check.targets.shares(target, scores)
-    method = _threshold(density)
+    method = threshold_method("log_soft_topk", density, "density")
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     y = target.to(x.dtype).movedim(dim, -1)
     absent = x == -math.inf
@@ -94,13 +94,6 @@ def _terms(method: ThresholdMethod, x: Tensor, y: Tensor, k: Tensor, tau: Tensor
     return torch.where(u.isnan(), math.nan, torch.where(finite, terms, certain))
 
 
-def _threshold(density: object) -> ThresholdMethod:
-    method = method_of("log_soft_topk", density)
-    _check.methods.threshold("density", density, isinstance(method, ThresholdMethod))
-    assert isinstance(method, ThresholdMethod)
-    return method
-
-
 class FenchelYoungLoss(Tempered):
     """`fenchel_young` as a module.
 
@@ -122,7 +115,7 @@ class FenchelYoungLoss(Tempered):
         learnable_temperature: bool = False,
     ) -> None:
         super().__init__("log_soft_topk", density, temperature, learnable_temperature)
-        _threshold(density)
+        threshold_method("log_soft_topk", density, "density")
         if k is not None:
             _check.k_alone(k)
         _check.reduction(reduction)

@@ -19,6 +19,7 @@ from softorder.kernels import threshold
 from softorder.kernels._density_numbers import density_of, number_of
 from softorder.kernels._operators import library
 from softorder.kernels.formulas import column, distance, exact_distance, inverse, vjp
+from softorder.kernels.shards import WHOLE, Whole
 from softorder.methods._base import Method, register
 from softorder.methods.one_entry import log_entries
 
@@ -73,7 +74,13 @@ class ThresholdMethod(Method):
 
 
 def differentiable_distance(
-    law: Density, scores: Tensor, k: Tensor, temperature: Tensor, b: Tensor, log: bool
+    law: Density,
+    scores: Tensor,
+    k: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    log: bool,
+    shards: Whole = WHOLE,
 ) -> Tensor:
     """u = (x - b)/τ with its derivatives, from a threshold without any.
 
@@ -89,19 +96,19 @@ def differentiable_distance(
     step = _log_step if log and law.logarithmic else _step
     k = column(k.to(scores.dtype))
     for _ in range(2):
-        u = torch.where(live, u - step(law, u, live, k), u)
+        u = torch.where(live, u - step(law, u, live, k, shards), u)
     return u
 
 
-def _step(law: Density, u: Tensor, live: Tensor, k: Tensor) -> Tensor:
+def _step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Tensor:
     """Newton's step (Σ F(u) - k)/Σ f(u), at a root: its value is 0, its derivatives are not."""
-    total = torch.where(live, law.pdf(u), 0.0).sum(-1, keepdim=True)
+    total = shards.sum(torch.where(live, law.pdf(u), 0.0))
     flat = total < torch.finfo(u.dtype).tiny
-    residual = _nought(torch.where(live, law.cdf(u), 0.0).sum(-1, keepdim=True) - k)
+    residual = _nought(shards.sum(torch.where(live, law.cdf(u), 0.0)) - k)
     return torch.where(flat, 0.0, residual / torch.where(flat, 1.0, total))
 
 
-def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor) -> Tensor:
+def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Tensor:
     """The same step where every f(u) may underflow: both sums are scaled by the largest f(u).
 
     Where that happens k would have to move b infinitely fast; its derivative is taken as 0.
@@ -109,13 +116,13 @@ def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor) -> Tensor:
     below = u < law.middle
     u = torch.where(live, u, 0.0)
     log_pdf = torch.where(live, law.log_pdf(u), -torch.inf)
-    top = log_pdf.detach().amax(-1, keepdim=True)
+    top = shards.most(log_pdf.detach().amax(-1, keepdim=True))
     top = torch.where(top.isfinite(), top, 0.0)
     tail = torch.exp(law.log_tail(torch.where(below, -u, u)) - top)
-    residual = torch.where(live, torch.where(below, tail, -tail), 0.0).sum(-1, keepdim=True)
+    residual = shards.sum(torch.where(live, torch.where(below, tail, -tail), 0.0))
     reach = -0.9 * math.log(torch.finfo(u.dtype).max)
     k_scale = torch.where(top > reach, torch.exp(-top), 0.0)
-    total = torch.exp(log_pdf - top).sum(-1, keepdim=True)
+    total = shards.sum(torch.exp(log_pdf - top))
     flat = total == 0
     step = (_nought(residual) - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
     return torch.where(flat, 0.0, step)

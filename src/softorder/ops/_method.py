@@ -27,3 +27,11 @@ def computation(operator: str, method: object) -> Callable[..., Tensor]:
     """What that method does for the operator, on clean rows."""
     compute: Callable[..., Tensor] = getattr(method_of(operator, method), operator)
     return compute
+
+
+def threshold_method(operator: str, method: object, name: str = "method") -> ThresholdMethod:
+    """The method, which has to be that of a density."""
+    served = method_of(operator, method)
+    _check.methods.threshold(name, method, isinstance(served, ThresholdMethod))
+    assert isinstance(served, ThresholdMethod)
+    return served

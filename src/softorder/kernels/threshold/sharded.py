@@ -25,7 +25,7 @@ from softorder.kernels.sort import sort
 from softorder.kernels.threshold import solver, start
 from softorder.kernels.threshold.search import Found, guesses, search
 
-_NEAR = 0.25  # of τ: a score that is known as well as that is known well enough
+_NEAR = 1.0  # of τ: a score that is known as well as that is known well enough
 _SURE = 2.0  # of τ: a bell whose quantile is known as well as that has a good guess
 
 
@@ -111,22 +111,25 @@ def _search(
     ordered = sort(x).values
     enough = torch.where(rows.rooted, _NEAR * tau, math.inf).unsqueeze(-1)
     found = search(ordered, rank, shards, first=guesses(guess, error), enough=enough)
-    low, above, turns = _neighbours(x, rank, found, enough, shards)
-    slack = torch.where(found.inside > 1, _NEAR, 0.0)
+    fraction = ((k - certain).frac() != 0).unsqueeze(-1) | ~rows.rooted.unsqueeze(-1)
+    low, above, turns = _neighbours(x, rank, fraction, found, enough, shards)
+    slack = torch.where((found.inside > 1) | (turns == 0), _NEAR, 0.0)
     bracket = start.around(rows, *(v.squeeze(-1).double() for v in (low, above, slack)))
     return solver.finish(rows, bracket, passes + (found.turns + turns).squeeze(-1))
 
 
 def _neighbours(
-    x: Tensor, rank: Tensor, found: Found, enough: Tensor, shards: Whole
+    x: Tensor, rank: Tensor, fraction: Tensor, found: Found, enough: Tensor, shards: Whole
 ) -> tuple[Tensor, Tensor, int]:
     """The score that `rank` others exceed and the one before it, (rows, 1), and passes for them.
 
-    Where the interval is narrow it stands for all that is in it.
+    Where the interval is narrow it stands for all that is in it. Only a whole k asks for the one
+    before it.
     """
-    narrow = (found.high.double() - found.low.double() <= enough) & (found.beyond < rank)
-    if bool(narrow.all()):
-        return found.low, found.low, 0
+    narrow = found.high.double() - found.low.double() <= enough
+    if bool((narrow & (fraction | (found.beyond < rank))).all()):
+        middle = 0.5 * found.low + 0.5 * found.high
+        return middle, middle, 0
     ends = torch.where(x < found.high, x, -math.inf), torch.where(x >= found.high, -x, -math.inf)
     low, above = shards.most(torch.stack([end.amax(-1, keepdim=True) for end in ends]))
     alone = found.beyond == rank  # else the one before it is in the interval, too

@@ -1,0 +1,39 @@
+"""What ranks have to have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+
+def initialised() -> None:
+    """There is a process group."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        raise RuntimeError(
+            "softorder.distributed needs a process group: call "
+            "torch.distributed.init_process_group first, as programs started by torchrun do"
+        )
+
+
+def alike(shards: Any, **numbers: Tensor) -> None:
+    """Numbers that all ranks must have alike; costs one exchange of their extremes."""
+    for name, value in numbers.items():
+        value = value.detach().double().reshape(-1)
+        highest, lowest = shards.most(torch.stack([value, -value]))
+        if not torch.equal(highest, -lowest):
+            raise ValueError(
+                f"{name} must be the same on all ranks, but is between {(-lowest).min().item():g} "
+                f"and {highest.max().item():g}"
+            )
+
+
+def enough(shards: Any, k: Tensor, scores: Tensor) -> None:
+    """k is no more than the ranks have scores together."""
+    n = shards.add(torch.full((), float(scores.shape[-1]), device=scores.device)).item()
+    if not bool((k.detach() <= n).all()):
+        raise ValueError(
+            f"k must be between 0 and {n:g}, the number of scores on all ranks, but got "
+            f"{k.max().item():g}"
+        )

@@ -1,0 +1,107 @@
+"""Operators on rows that are cut among the ranks of a process group.
+
+For tensors that know how they are cut (torch.distributed.tensor.DTensor) there is nothing to call
+here: the operators themselves take them. These functions take the part that this rank has, and are
+to be called by all ranks of the group alike. Rows are cut along `dim`, into pieces of any length.
+
+The loss is the sum of what the ranks lose, each from its own part of the result: `backward()` on
+every rank gives everyone the gradient of its own scores, and of k and temperature, which all ranks
+have alike, the whole of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from softorder import _axis, _check
+from softorder.densities import Density
+from softorder.kernels.shards import Shards
+from softorder.methods import sharded
+from softorder.ops._method import threshold_method
+
+__all__ = ["log_soft_topk", "soft_topk"]
+
+
+def soft_topk(
+    scores: Tensor,
+    k: float | Tensor,
+    *,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    dim: int = -1,
+    largest: bool = True,
+    mask: Tensor | None = None,
+    group: Any = None,
+    check: bool = False,
+) -> Tensor:
+    """`so.soft_topk` of rows that are cut among ranks: p of the scores that this rank has.
+
+    No scores travel: the ranks exchange at most 32 numbers per row at a time, a few times.
+
+    Args:
+        scores: the part of this rank. Its size along `dim` may differ from rank to rank, and be 0.
+        k: of the whole rows, the same on all ranks.
+        method: a density by name, or one of your own.
+        temperature: the same on all ranks.
+        dim: the axis that is cut.
+        largest: as in `so.soft_topk`.
+        mask: of this rank's scores.
+        group: the process group; the default one if None.
+        check: True compares k and temperature of all ranks, and raises on all where they differ.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
+    """
+    arguments = scores, k, method, temperature, dim, largest, mask, group, check
+    return _apply("soft_topk", *arguments)
+
+
+def log_soft_topk(
+    scores: Tensor,
+    k: float | Tensor,
+    *,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    dim: int = -1,
+    largest: bool = True,
+    mask: Tensor | None = None,
+    group: Any = None,
+    check: bool = False,
+) -> Tensor:
+    """`so.log_soft_topk` of rows that are cut among ranks; the arguments are those of `soft_topk`.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.log_soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
+    """
+    arguments = scores, k, method, temperature, dim, largest, mask, group, check
+    return _apply("log_soft_topk", *arguments)
+
+
+def _apply(
+    operator: str,
+    scores: Tensor,
+    k: float | Tensor,
+    method: object,
+    temperature: float | Tensor,
+    dim: int,
+    largest: bool,
+    mask: Tensor | None,
+    group: Any,
+    check: bool,
+) -> Tensor:
+    _check.scores(scores, dim)
+    _check.distributed.initialised()
+    _check.k_below(k, scores, dim)
+    _check.temperature(temperature, scores, dim)
+    _check.mask(mask, scores)
+    served, shards = threshold_method(operator, method), Shards(group)
+    x = _axis.rows(scores, dim, largest, mask)
+    numbers = _axis.per_rows(k, temperature, x)
+    if check:
+        _check.distributed.alike(shards, k=numbers[0], temperature=numbers[1])
+        _check.distributed.enough(shards, k=numbers[0], scores=x)
+    log = operator == "log_soft_topk"
+    result = sharded.soft_topk(x, *numbers, served.density, shards, log)
+    return _axis.back(result, scores, dim)

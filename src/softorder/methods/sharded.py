@@ -1,0 +1,146 @@
+"""Threshold methods of rows that are cut among ranks: p and log p of one's own scores, and b.
+
+A rank finds the threshold of the whole row with the others, and computes p of what it has. With
+d = f(u)/τ, q = d/Σd over all ranks, and upstream v of one's own p,
+
+    ∂L/∂x = d ⊙ (v - <q,v>)     ∂L/∂k = <q,v>     ∂L/∂τ = -Σ v d (u - <q,u>)
+
+where L is the sum of what the ranks lose: four sums of every row travel, once. For log p it is the
+same with v = g/p, in logarithms: r = f(u)/F(u) takes the place of d/p, and q is a softmax of
+log f(u). Second derivatives and forward mode come from the formulas, as on one machine.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+from softorder.densities import Density
+from softorder.kernels import _autograd
+from softorder.kernels.formulas import exact_distance, inverse
+from softorder.kernels.shards import Shards
+from softorder.kernels.threshold import sharded
+from softorder.methods.threshold import differentiable_distance
+
+
+@torch.compiler.disable  # the number of passes depends on the scores
+def soft_topk(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards, log: bool
+) -> Tensor:
+    """p, or log p, of one's own scores (..., n), whose rows go on at the other ranks."""
+    rows, n = scores.shape[:-1], scores.shape[-1]
+    k, temperature = (v.to(scores.device, torch.float64).expand(rows) for v in (k, temperature))
+    if n == 0:  # a rank with nothing takes part in every sum, with an element that takes none
+        scores = torch.cat([scores, scores.new_full((*rows, 1), -math.inf)], -1)
+    if not _check.transformed():
+        found: Tensor = _SoftTopK.apply(scores, k, temperature, density, shards, log)
+    else:
+        found = _by_formula(scores, k, temperature, density, shards, log)
+    return found[..., :n]
+
+
+def threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards
+) -> Tensor:
+    """b of every row as centre and rest, stacked, in float64; without a derivative."""
+    rows, n = scores.shape[:-1], scores.shape[-1]
+    k, temperature = (v.detach().expand(rows).reshape(-1) for v in (k, temperature))
+    x = scores.detach().reshape(math.prod(rows), n)
+    found = sharded.solve(x, k, temperature, density.anchored, shards)
+    return found[:2].reshape(2, *rows)
+
+
+def _by_formula(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards, log: bool
+) -> Tensor:
+    """The same, differentiable twice and in forward mode."""
+    law, b = density.anchored, threshold(scores, k, temperature, density, shards)
+    numbers = shards.shared(k), shards.shared(temperature)
+    u = differentiable_distance(law, scores, *numbers, b.to(scores.dtype), log, shards)
+    return law.log_cdf(u) if log else law.cdf(u)
+
+
+class _SoftTopK(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        k: Tensor,
+        temperature: Tensor,
+        density: Density,
+        shards: Shards,
+        log: bool,
+    ) -> Tensor:
+        law = density.anchored
+        b = threshold(scores, k, temperature, density, shards).to(scores.dtype)
+        centre, rest = b.unsqueeze(-1)
+        u = exact_distance(scores, centre, rest, inverse(temperature, scores.dtype))
+        ctx.save_for_backward(scores, k, temperature, b, u)
+        ctx.statics = density, shards, log
+        return law.log_cdf(u) if log else law.cdf(u)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, k, temperature, b, u = ctx.saved_tensors
+        density, shards, log = ctx.statics
+        if torch.is_grad_enabled():
+            inputs = [v for v in (scores, k, temperature) if v.requires_grad]
+            with torch.enable_grad():
+                result = _by_formula(scores, k, temperature, density, shards, log)
+                found = iter(torch.autograd.grad(result, inputs, upstream, create_graph=True))
+            firsts = [next(found) if v.requires_grad else None for v in (scores, k, temperature)]
+            return *firsts, None, None, None
+        pulls = _log_pulls if log else _pulls
+        rooted = b[0].isfinite().unsqueeze(-1)
+        pull, weight, unit = pulls(density.anchored, u, upstream, rooted, shards)
+        return *_gradients(pull, weight, unit, u, temperature, shards), None, None, None
+
+
+def _gradients(
+    pull: Tensor,
+    weight: Tensor,
+    unit: Tensor | float,
+    u: Tensor,
+    temperature: Tensor,
+    shards: Shards,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the scores, k and τ, from v f(u) and f(u): one sum over the ranks."""
+    at = torch.nan_to_num(u, nan=0.0, posinf=0.0, neginf=0.0)
+    parts = weight, pull, weight * at, pull * at
+    sums = torch.stack([part.sum(-1, keepdim=True, dtype=torch.float64) for part in parts])
+    total, pulled, place, turned = shards.add(sums)
+    flat = total < torch.finfo(u.dtype).tiny
+    mean = pulled / torch.where(flat, 1.0, total)
+    scale = torch.where(flat, 0.0, inverse(temperature, torch.float64))
+    by_scores = (pull - weight * mean.to(u.dtype)) * scale.to(u.dtype)
+    by_temperature = (place * mean - turned) * scale
+    by_k = torch.where(flat, 0.0, mean * unit)
+    return by_scores, by_k.squeeze(-1), by_temperature.squeeze(-1)
+
+
+def _pulls(
+    law: Density, u: Tensor, upstream: Tensor, rooted: Tensor, shards: Shards
+) -> tuple[Tensor, Tensor, float]:
+    """v f(u); f(u); and what f(u) was divided by."""
+    pdf = torch.where(rooted, law.pdf(u), 0.0)
+    return upstream * pdf, pdf, 1.0
+
+
+def _log_pulls(
+    law: Density, u: Tensor, upstream: Tensor, rooted: Tensor, shards: Shards
+) -> tuple[Tensor, Tensor, Tensor]:
+    """g f(u)/F(u); f(u) over the largest one; and one over that, 0 where it would overflow."""
+    live = rooted & u.isfinite()
+    at = torch.where(live, u, 0.0)
+    rate = _autograd.by_autograd(law.log_cdf, at)
+    pull = torch.where(live & law.log_cdf(at).isfinite(), upstream * rate, 0.0)
+    log_pdf = torch.where(live, law.log_pdf(at), -math.inf)
+    top = shards.most(log_pdf.amax(-1, keepdim=True))
+    top = torch.where(top.isfinite(), top, 0.0)
+    reach = -0.9 * math.log(torch.finfo(u.dtype).max)
+    unit = torch.where(top > reach, torch.exp(-top.double()), 0.0)
+    return pull, torch.exp(log_pdf - top), unit
