@@ -7,12 +7,33 @@ take no part are at -inf, and k and temperature are float64 tensors: one number,
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from softorder import _check
+
+
+def axes(scores: Tensor, dim: int | Sequence[int] | None) -> tuple[int, ...]:
+    """The axes that are meant, in order, from 0; all of them for None."""
+    _check.several(dim, scores.dim())
+    if dim is None:
+        return tuple(range(scores.dim()))
+    several = (dim,) if isinstance(dim, int) else dim
+    return tuple(sorted(axis % scores.dim() for axis in several))
+
+
+def join(value: Tensor, axes: Sequence[int]) -> Tensor:
+    """The axes as one, behind the others."""
+    return value.movedim(tuple(axes), tuple(range(-len(axes), 0))).flatten(-len(axes))
+
+
+def split(result: Tensor, like: Tensor, axes: Sequence[int]) -> Tensor:
+    """The same axes again where they were."""
+    sizes = [like.shape[axis] for axis in axes]
+    return result.unflatten(-1, sizes).movedim(tuple(range(-len(axes), 0)), tuple(axes))
 
 
 def rows(scores: Tensor, dim: int, largest: bool, mask: Tensor | None) -> Tensor:

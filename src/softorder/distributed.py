@@ -15,11 +15,10 @@ from typing import Any
 
 from torch import Tensor
 
-from softorder import _axis, _check
+from softorder import _check
 from softorder.densities import Density
 from softorder.kernels.shards import Shards
-from softorder.methods import sharded
-from softorder.ops._method import threshold_method
+from softorder.ops import _cut
 
 __all__ = ["log_soft_topk", "soft_topk"]
 
@@ -30,7 +29,7 @@ def soft_topk(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
     group: Any = None,
@@ -45,7 +44,7 @@ def soft_topk(
         k: of the whole rows, the same on all ranks.
         method: a density by name, or one of your own.
         temperature: the same on all ranks.
-        dim: the axis that is cut.
+        dim: the axis that is cut; or several axes, which compete as one, or None for all of them.
         largest: as in `so.soft_topk`.
         mask: of this rank's scores.
         group: the process group; the default one if None.
@@ -54,8 +53,19 @@ def soft_topk(
     >>> import torch, softorder as so
     >>> so.distributed.soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
     """
-    arguments = scores, k, method, temperature, dim, largest, mask, group, check
-    return _apply("soft_topk", *arguments)
+    _check.distributed.initialised()
+    return _cut.topk(
+        "soft_topk",
+        scores,
+        k,
+        method=method,
+        temperature=temperature,
+        dim=dim,
+        largest=largest,
+        mask=mask,
+        shards=Shards(group),
+        check=check,
+    )
 
 
 def log_soft_topk(
@@ -64,7 +74,7 @@ def log_soft_topk(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
     group: Any = None,
@@ -75,33 +85,16 @@ def log_soft_topk(
     >>> import torch, softorder as so
     >>> so.distributed.log_soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
     """
-    arguments = scores, k, method, temperature, dim, largest, mask, group, check
-    return _apply("log_soft_topk", *arguments)
-
-
-def _apply(
-    operator: str,
-    scores: Tensor,
-    k: float | Tensor,
-    method: object,
-    temperature: float | Tensor,
-    dim: int,
-    largest: bool,
-    mask: Tensor | None,
-    group: Any,
-    check: bool,
-) -> Tensor:
-    _check.scores(scores, dim)
     _check.distributed.initialised()
-    _check.k_below(k, scores, dim)
-    _check.temperature(temperature, scores, dim)
-    _check.mask(mask, scores)
-    served, shards = threshold_method(operator, method), Shards(group)
-    x = _axis.rows(scores, dim, largest, mask)
-    numbers = _axis.per_rows(k, temperature, x)
-    if check:
-        _check.distributed.alike(shards, k=numbers[0], temperature=numbers[1])
-        _check.distributed.enough(shards, k=numbers[0], scores=x)
-    log = operator == "log_soft_topk"
-    result = sharded.soft_topk(x, *numbers, served.density, shards, log)
-    return _axis.back(result, scores, dim)
+    return _cut.topk(
+        "log_soft_topk",
+        scores,
+        k,
+        method=method,
+        temperature=temperature,
+        dim=dim,
+        largest=largest,
+        mask=mask,
+        shards=Shards(group),
+        check=check,
+    )

@@ -23,3 +23,9 @@ def team(request, _teams):
 def pair(_teams):
     """Two processes."""
     return _teams.setdefault(2, Team(2))
+
+
+@pytest.fixture
+def four(_teams):
+    """Four processes."""
+    return _teams.setdefault(4, Team(4))

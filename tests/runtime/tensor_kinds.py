@@ -158,7 +158,7 @@ OTHER = {
     "DTensor, columns": Kind(_distributed(Shard(1)), "DTensor"),
     "MaskedTensor": Kind(lambda x: MaskedTensor(x, torch.ones_like(x).bool()), "MaskedTensor"),
     "fake": Kind(lambda x: FakeTensorMode().from_tensor(x), "FakeTensor"),
-    "meta": Kind(lambda x: x.to("meta"), "meta", RuntimeError),
+    "meta": Kind(lambda x: x.to("meta"), "meta", RuntimeError, draws=False),
     "functional": Kind(torch._to_functional_tensor, "functional", RuntimeError, draws=False),
     "escaped from vmap": Kind(_escaped_from_vmap, "vmap|functorch", RuntimeError),
     "escaped from grad": Kind(lambda x: _escaped(torch.func.grad, x), "grad", RuntimeError),

@@ -48,6 +48,7 @@ from softorder._check._options import (
 from softorder._check._per_row import (
     k,
     k_alone,
+    k_among,
     k_below,
     positive_k,
     q,
@@ -56,8 +57,18 @@ from softorder._check._per_row import (
     temperature_alone,
     whole_k,
 )
-from softorder._check._tensors import floating, mask, points, probs, scores, whole
-from softorder._check._values import PerRow
+from softorder._check._tensors import (
+    floating,
+    floating_dtype,
+    mask,
+    mask_shape,
+    points,
+    probs,
+    scores,
+    several,
+    whole,
+)
+from softorder._check._values import PerRow, broadcast_over_rows
 
 __all__ = [
     "PLAIN",
@@ -66,6 +77,7 @@ __all__ = [
     "attention",
     "beams",
     "between",
+    "broadcast_over_rows",
     "choice",
     "count",
     "dense",
@@ -75,12 +87,15 @@ __all__ = [
     "finite",
     "flag",
     "floating",
+    "floating_dtype",
     "gates",
     "k",
     "k_alone",
+    "k_among",
     "k_below",
     "known_finite",
     "mask",
+    "mask_shape",
     "max_iterations",
     "methods",
     "needed",
@@ -96,6 +111,7 @@ __all__ = [
     "q_alone",
     "reduction",
     "scores",
+    "several",
     "share",
     "subclass",
     "targets",

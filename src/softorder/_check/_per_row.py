@@ -16,9 +16,7 @@ def k(k: PerRow, scores: Tensor, dim: int) -> None:
     """`k` is a number in [0, n], or a tensor of such numbers that broadcasts over the rows."""
     n = scores.shape[dim]
     if not isinstance(k, Tensor):
-        if is_number("k", k) and not 0 <= k <= n:
-            raise ValueError(_k_range(n, dim, k))
-        return
+        return k_among(k, n, dim)
     _values.per_row("k", k, scores, dim)
     if not eager() or k.numel() == 0:
         return
@@ -28,6 +26,12 @@ def k(k: PerRow, scores: Tensor, dim: int) -> None:
             return
     wrong = ~((k >= 0) & (k <= n))
     refuse("k", wrong, lambda: _k_range(n, dim, first(k, wrong)))
+
+
+def k_among(k: PerRow, n: int, dim: object) -> None:
+    """`k` is a number in [0, n]."""
+    if is_number("k", k) and not 0 <= k <= n:
+        raise ValueError(_k_range(n, dim, k))
 
 
 def k_below(k: PerRow, scores: Tensor, dim: int) -> None:
@@ -90,7 +94,7 @@ def _q_range(given: PerRow) -> str:
     return f"q must be between 0 and 1, but got {given}"
 
 
-def _k_range(n: int, dim: int, given: float) -> str:
+def _k_range(n: int, dim: object, given: PerRow) -> str:
     return f"k must be between 0 and {n}, the number of scores along dim {dim}, but got {given}"
 
 

@@ -25,15 +25,34 @@ def scores(scores: Tensor, dim: int) -> None:
         )
 
 
+def several(dim: object, axes: int) -> None:
+    """`dim` is an axis, several different ones, or None."""
+    if dim is None:
+        return
+    each = dim if isinstance(dim, (tuple, list)) else (dim,)
+    if any(type(axis) is not int for axis in each):
+        raise TypeError(f"dim must be an int, a tuple of ints or None, but got {dim!r}")
+    wrong = [axis for axis in each if not -axes <= axis < axes]
+    if wrong or not each or len({axis % axes for axis in each}) < len(each):
+        raise ValueError(
+            f"dim must name different axes between {-axes} and {axes - 1}, but got {dim!r}"
+        )
+
+
 def mask(mask: Tensor | None, scores: Tensor) -> None:
     """`mask` is None, or a boolean tensor that broadcasts to `scores`."""
     if mask is None:
         return
+    mask_shape(mask, scores)
+    _kinds.dense("mask", mask)
+
+
+def mask_shape(mask: Tensor, scores: Tensor) -> None:
+    """The same of any kind of tensor."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a tensor of dtype bool, but got {type(mask).__name__}")
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be a tensor of dtype bool, but got {_values.dtype(mask)}")
-    _kinds.dense("mask", mask)
     if not _values.broadcasts(mask.shape, scores.shape):
         raise ValueError(
             f"mask must broadcast to the shape of scores, {tuple(scores.shape)}, "
@@ -43,6 +62,15 @@ def mask(mask: Tensor | None, scores: Tensor) -> None:
 
 def floating(name: str, value: Tensor) -> None:
     """A tensor of floating dtype with at least one axis."""
+    floating_dtype(name, value)
+    if value.layout is not _STRIDED or value.is_nested or type(value) not in PLAIN:
+        _kinds.dense(name, value)
+    if value.dim() == 0:
+        raise ValueError(f"{name} must have at least one axis, but got a tensor of shape ()")
+
+
+def floating_dtype(name: str, value: Tensor) -> None:
+    """A tensor of floating dtype, of any kind."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
     if value.dtype not in FLOATING:
@@ -50,10 +78,6 @@ def floating(name: str, value: Tensor) -> None:
         raise TypeError(
             f"{name} must have one of the dtypes {allowed}, but got {_values.dtype(value)}"
         )
-    if value.layout is not _STRIDED or value.is_nested or type(value) not in PLAIN:
-        _kinds.dense(name, value)
-    if value.dim() == 0:
-        raise ValueError(f"{name} must have at least one axis, but got a tensor of shape ()")
 
 
 def with_axes(name: str, value: Tensor, axes: int) -> None:

@@ -38,7 +38,11 @@ def real_numbers(name: str, value: Tensor, what: str = "real numbers") -> None:
 def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
     """A tensor of real numbers that broadcasts over the rows of scores."""
     real_numbers(name, value)
-    shape = without(scores, dim)
+    broadcast_over_rows(name, value, without(scores, dim))
+
+
+def broadcast_over_rows(name: str, value: Tensor, shape: tuple[int, ...]) -> None:
+    """Numbers that broadcast over rows of this shape."""
     if not broadcasts(value.shape, shape):
         raise ValueError(
             f"{name} must broadcast over the rows of scores, shape {shape}, "

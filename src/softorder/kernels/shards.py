@@ -52,12 +52,21 @@ WHOLE = Whole()
 
 
 class Shards(Whole):
-    """Rows whose scores the ranks of a process group share."""
+    """Rows whose scores the ranks of a process group share; or of several groups, each with each.
+
+    Without a group, those of the default one.
+    """
 
     alone = False
 
-    def __init__(self, group: Any = None) -> None:
-        self.group = group
+    def __init__(self, *groups: Any) -> None:
+        self.groups = groups or (None,)
+
+    @property
+    def group(self) -> Any:
+        """The only one."""
+        (group,) = self.groups
+        return group
 
     @property
     def size(self) -> int:
@@ -84,7 +93,8 @@ class Shards(Whole):
 
     def _reduce(self, values: Tensor, operation: Any) -> Tensor:
         values = values.clone(memory_format=torch.contiguous_format)
-        distributed.all_reduce(values, operation, group=self.group)
+        for group in self.groups:
+            distributed.all_reduce(values, operation, group=group)
         return values
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
+from softorder.ops import _cut, _forms
 from softorder.ops._method import method_of
 
 
@@ -17,7 +19,7 @@ def soft_topk(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -40,7 +42,8 @@ def soft_topk(
             `so.methods()`, which has formulas of its own; or an even density of your own: an object
             with cdf and pdf, and perhaps log_cdf and quantile.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows. May require grad.
-        dim: the axis along which the scores compete.
+        dim: the axis along which the scores compete; several of them, or None for all, compete as
+            one.
         largest: False chooses the k smallest.
         mask: boolean, broadcasts to scores; False takes no part, gets 0 and no gradient. Where
             fewer than k take part, each of them gets 1.
@@ -68,7 +71,7 @@ def log_soft_topk(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -90,10 +93,13 @@ def _apply(
     k: float | Tensor,
     method: object,
     temperature: float | Tensor,
-    dim: int,
+    dim: int | tuple[int, ...] | None,
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
+    if _forms.special(scores, dim):
+        return _special(operator, scores, k, method, temperature, dim, largest, mask)
+    assert isinstance(dim, int)
     _check.scores(scores, dim)
     _check.k(k, scores, dim)
     _check.temperature(temperature, scores, dim)
@@ -109,3 +115,24 @@ def _apply(
     else:
         result = compute(rows, *numbers)
     return _axis.back(result, scores, dim)
+
+
+def _special(
+    operator: str,
+    scores: Tensor,
+    k: float | Tensor,
+    method: object,
+    temperature: float | Tensor,
+    dim: int | tuple[int, ...] | None,
+    largest: bool,
+    mask: Tensor | None,
+) -> Tensor:
+    """Along several axes, or of a DTensor."""
+    _check.floating_dtype("scores", scores)
+    if not isinstance(k, Tensor):
+        _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
+    usual = {"soft_topk": soft_topk, "log_soft_topk": log_soft_topk}[operator]
+    numbers = {"k": k, "temperature": temperature}
+    options = {"method": method, "largest": largest}
+    cut = partial(_cut.topk, operator)
+    return _forms.elementwise(usual, cut, scores, dim, mask, numbers, options)

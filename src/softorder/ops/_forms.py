@@ -1,0 +1,155 @@
+"""Operators along several axes, and on tensors that are cut among ranks (DTensor).
+
+An operator hands itself over with its arguments: along several axes it is called with these as one,
+on a DTensor with the part that this rank has. Where the rows themselves are cut, another function
+takes its place, which exchanges what is needed of the others.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softorder import _axis, _check
+from softorder.kernels.shards import WHOLE, Shards, Whole
+
+Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
+
+
+def special(scores: Tensor, dim: Axes) -> bool:
+    """Whether the operator has to hand itself over."""
+    return type(dim) is not int or (type(scores) not in _check.PLAIN and _is_dtensor(scores))
+
+
+def _is_dtensor(scores: Any) -> bool:
+    tensor = sys.modules.get("torch.distributed.tensor")  # else nobody has one
+    return tensor is not None and isinstance(scores, tensor.DTensor)
+
+
+def elementwise(
+    operator: Callable[..., Tensor],
+    cut: Callable[..., Tensor],
+    scores: Tensor,
+    dim: Axes,
+    mask: Tensor | None,
+    numbers: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Tensor:
+    """A result for every score. `numbers` broadcast over the rows; `cut` also takes shards."""
+    if not _is_dtensor(scores):
+        return joined(operator, scores, dim, mask, **numbers, **options)
+    pieces = Pieces(scores, _axis.axes(scores, dim))
+    own = {name: pieces.number(name, value) for name, value in numbers.items()}
+    arguments = {**own, **options, "dim": dim, "mask": pieces.mask(mask)}
+    if pieces.shards.alone:
+        return pieces.like_scores(operator(pieces.local, **arguments))
+    return pieces.like_scores(cut(pieces.local, **arguments, shards=pieces.shards))
+
+
+def joined(
+    operator: Callable[..., Tensor], scores: Tensor, dim: Axes, mask: Tensor | None, **options: Any
+) -> Tensor:
+    """The same of a tensor in one piece, along one axis that is made of several."""
+    axes = _axis.axes(scores, dim)
+    if mask is not None:
+        _check.mask(mask, scores)
+        mask = _axis.join(mask.expand(scores.shape), axes)
+    result = operator(_axis.join(scores, axes), dim=-1, mask=mask, **options)
+    return _axis.split(result, scores, axes)
+
+
+class Pieces:
+    """The part of a DTensor that this rank has, and how to make a DTensor of results again.
+
+    What is partial is reduced first. `shards` are those of the rows: the ranks among which the axes
+    are cut along which scores compete.
+    """
+
+    def __init__(self, scores: Any, axes: tuple[int, ...]) -> None:
+        from torch.distributed.tensor import Replicate
+
+        placements: list[Any] = [Replicate() if p.is_partial() else p for p in scores.placements]
+        if placements != list(scores.placements):
+            scores = scores.redistribute(placements=placements)
+        self.scores, self.mesh, self.placements = scores, scores.device_mesh, placements
+        self.local: Tensor = scores.to_local()
+        self.axes = axes
+        self._rows = [axis for axis in range(scores.dim()) if axis not in axes]
+        self.shards = self._shards()
+
+    def like_scores(self, result: Tensor) -> Any:
+        """A DTensor of results, placed as the scores are."""
+        return self._made(result, self.placements, self.scores.shape)
+
+    def number(self, name: str, value: Any) -> Any:
+        """A number; or this rank's part of numbers that broadcast over the rows."""
+        from torch.distributed.tensor import Partial, Replicate, Shard
+
+        if not isinstance(value, Tensor):
+            return value
+        value = self._replicated(value)
+        shape = tuple(self.scores.shape[axis] for axis in self._rows)
+        _check.broadcast_over_rows(name, value, shape)
+        placements: list[Any] = []
+        gradients: list[Any] = []
+        for placement in self.placements:
+            place = self._place(value, placement)
+            if place is not None:
+                placements.append(Shard(place))
+                gradients.append(Shard(place))
+            else:  # rows that others have add to the gradient of a number that all have
+                others = placement.is_shard() and placement.dim in self._rows
+                placements.append(Replicate())
+                gradients.append(Partial() if others else Replicate())
+        return value.redistribute(self.mesh, placements).to_local(grad_placements=gradients)
+
+    def mask(self, mask: Tensor | None) -> Tensor | None:
+        """This rank's part of a mask."""
+        if mask is None:
+            return None
+        _check.mask_shape(mask, self.scores)
+        whole = self._replicated(mask).expand(self.scores.shape)
+        own: Tensor = whole.redistribute(self.mesh, self.placements).to_local()
+        return own
+
+    def _replicated(self, value: Tensor) -> Any:
+        """As a DTensor: a plain tensor is one that all ranks have alike."""
+        from torch.distributed.tensor import DTensor, Replicate
+
+        if isinstance(value, DTensor):
+            return value
+        every = [Replicate()] * self.mesh.ndim
+        return DTensor.from_local(value, self.mesh, every, run_check=False)
+
+    def _place(self, value: Tensor, placement: Any) -> int | None:
+        """The axis of numbers per row that is cut by this placement of the scores, if any is."""
+        if not placement.is_shard() or placement.dim not in self._rows:
+            return None
+        place = value.dim() - len(self._rows) + self._rows.index(placement.dim)
+        return place if place >= 0 and value.shape[place] > 1 else None
+
+    def _shards(self) -> Whole:
+        cut = [
+            self.mesh.get_group(dimension)
+            for dimension, placement in enumerate(self.placements)
+            if placement.is_shard() and placement.dim in self.axes
+        ]
+        return Shards(*cut) if cut else WHOLE
+
+    def _made(self, local: Tensor, placements: list[Any], shape: tuple[int, ...]) -> Any:
+        from torch.distributed.tensor import DTensor
+
+        stride = torch.empty(shape, device="meta").stride()
+        return DTensor.from_local(
+            local, self.mesh, placements, run_check=False, shape=torch.Size(shape), stride=stride
+        )
+
+
+def number_of_scores(scores: Tensor, dim: Axes) -> int:
+    """How many compete with each other."""
+    return math.prod(scores.shape[axis] for axis in _axis.axes(scores, dim))
