@@ -11,16 +11,18 @@ have alike, the whole of it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from softorder import _check
+from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.kernels.shards import Shards
 from softorder.ops import _cut
+from softorder.ops._forms import joined, reduced
 
-__all__ = ["log_soft_topk", "soft_topk"]
+__all__ = ["hard_topk", "log_soft_topk", "soft_median", "soft_quantile", "soft_topk"]
 
 
 def soft_topk(
@@ -53,17 +55,16 @@ def soft_topk(
     >>> import torch, softorder as so
     >>> so.distributed.soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
     """
-    _check.distributed.initialised()
-    return _cut.topk(
-        "soft_topk",
+    return joined(
+        partial(_cut.topk, "soft_topk"),
         scores,
-        k,
+        dim,
+        mask,
+        k=k,
         method=method,
         temperature=temperature,
-        dim=dim,
         largest=largest,
-        mask=mask,
-        shards=Shards(group),
+        shards=_shards(group),
         check=check,
     )
 
@@ -85,16 +86,80 @@ def log_soft_topk(
     >>> import torch, softorder as so
     >>> so.distributed.log_soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
     """
-    _check.distributed.initialised()
-    return _cut.topk(
-        "log_soft_topk",
+    return joined(
+        partial(_cut.topk, "log_soft_topk"),
         scores,
-        k,
+        dim,
+        mask,
+        k=k,
         method=method,
         temperature=temperature,
-        dim=dim,
         largest=largest,
-        mask=mask,
-        shards=Shards(group),
+        shards=_shards(group),
         check=check,
     )
+
+
+def soft_quantile(
+    scores: Tensor,
+    q: float | Tensor,
+    *,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
+    mask: Tensor | None = None,
+    group: Any = None,
+) -> Tensor:
+    """`so.soft_quantile` of rows that are cut among ranks.
+
+    The result is the same on all ranks, and so is what they compute from it: it counts once in the
+    loss, not once for every rank. The arguments are those of `so.soft_quantile`.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.soft_quantile(torch.tensor([3.0, 1.0]), 0.5)  # doctest: +SKIP
+    """
+    arguments = {"q": q, "method": method, "temperature": temperature}
+    cut = partial(_cut.quantile, shards=_shards(group))
+    return reduced(cut, scores, _axis.axes(scores, dim), mask, arguments)
+
+
+def soft_median(
+    scores: Tensor,
+    *,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
+    mask: Tensor | None = None,
+    group: Any = None,
+) -> Tensor:
+    """`soft_quantile` with q = 1/2.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.soft_median(torch.tensor([3.0, 1.0]))  # doctest: +SKIP
+    """
+    return soft_quantile(
+        scores, 0.5, method=method, temperature=temperature, dim=dim, mask=mask, group=group
+    )
+
+
+def hard_topk(
+    scores: Tensor,
+    k: float | Tensor,
+    *,
+    dim: int | tuple[int, ...] | None = -1,
+    largest: bool = True,
+    mask: Tensor | None = None,
+    group: Any = None,
+) -> Tensor:
+    """`so.hard.topk` of rows that are cut among ranks: 1 for what is among the k largest of all.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.hard_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
+    """
+    cut = partial(_cut.hard_topk, shards=_shards(group))
+    return joined(cut, scores, dim, mask, k=k, largest=largest)
+
+
+def _shards(group: Any) -> Shards:
+    _check.distributed.initialised()
+    return Shards(group)

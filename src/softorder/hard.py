@@ -9,13 +9,14 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.kernels.sort.rows import SortedRows, sort_rows
+from softorder.ops import _cut, _forms
 
 
 def topk(
     scores: Tensor,
     k: float | Tensor,
     *,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -31,6 +32,13 @@ def topk(
     >>> so.hard.topk(torch.tensor([3.0, 1.0, 2.0, 1.0]), 1.25)
     tensor([1.0000, 0.0000, 0.2500, 0.0000])
     """
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        if not isinstance(k, Tensor):
+            _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
+        options = {"largest": largest}
+        return _forms.elementwise(topk, _cut.hard_topk, scores, dim, mask, {"k": k}, options)
+    assert isinstance(dim, int)
     _check.scores(scores, dim)
     _check.k(k, scores, dim)
     _check.mask(mask, scores)

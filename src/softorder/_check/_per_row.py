@@ -84,6 +84,14 @@ def q(q: PerRow, scores: Tensor, dim: int) -> None:
         refuse("q", wrong, lambda: _q_range(first(q, wrong)))
 
 
+def one_for_all_rows(name: str, value: Tensor) -> None:
+    """A scalar, or one axis of numbers, for all rows alike."""
+    if value.dim() > 1:
+        raise ValueError(
+            f"{name} must be a number or 1-D for a DTensor, but got shape {tuple(value.shape)}"
+        )
+
+
 def q_alone(q: PerRow) -> None:
     """`q` as far as it can be judged before any scores are seen."""
     if is_number("q", q) and not 0 <= q <= 1:

@@ -144,3 +144,105 @@ def _log_pulls(
     reach = -0.9 * math.log(torch.finfo(u.dtype).max)
     unit = torch.where(top > reach, torch.exp(-top.double()), 0.0)
     return pull, torch.exp(log_pdf - top), unit
+
+
+# ---- numbers that all ranks have alike: thresholds and what follows from them -------------------
+
+
+@torch.compiler.disable
+def quantiles(
+    scores: Tensor, q: Tensor, temperature: Tensor, density: Density, shards: Shards
+) -> Tensor:
+    """t (..., m) with Σ_i F((t - x_i)/τ) = q n for q (..., m), in float64, alike on all ranks."""
+    x, rows = scores.double(), scores.shape[:-1]
+    present = shards.add((x > -math.inf).sum(-1, dtype=torch.float64))
+    tau = temperature.to(x.device, torch.float64).expand(rows)
+    found = []
+    for level in q.expand(*rows, q.shape[-1]).unbind(-1):
+        centre, rest = differentiable_threshold(x, (1 - level) * present, tau, density, shards)
+        t = torch.where(centre.isinf(), centre, centre + rest + tau * density.anchored.middle)
+        found.append(torch.where(present > 0, t, math.nan))
+    return torch.stack(found, -1)
+
+
+def differentiable_threshold(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards
+) -> tuple[Tensor, Tensor]:
+    """b as centre and rest in float64; the derivatives of b are those of the rest."""
+    if scores.shape[-1] == 0:
+        scores = torch.cat([scores, scores.new_full((*scores.shape[:-1], 1), -math.inf)], -1)
+    found: tuple[Tensor, Tensor] = _Threshold.apply(scores, k, temperature, density, shards)
+    return found
+
+
+class _Threshold(torch.autograd.Function):
+    """With q a softmax of log f(u): ∂b/∂x = q, ∂b/∂k = -τ/Σ f(u), ∂b/∂τ = -<q,u>."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards
+    ) -> tuple[Tensor, Tensor]:
+        b = threshold(scores, k, temperature, density, shards)
+        ctx.save_for_backward(scores, temperature, b)
+        ctx.statics = density.anchored, shards
+        ctx.mark_non_differentiable(b[0])
+        return b[0], b[1]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, _: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, temperature, b = ctx.saved_tensors
+        law, shards = ctx.statics
+        centre, rest = b.unsqueeze(-1)
+        u = exact_distance(scores.double(), centre, rest, inverse(temperature, torch.float64))
+        live = centre.isfinite() & u.isfinite()
+        u = torch.where(live, u, 0.0)
+        log_pdf = torch.where(live, law.log_pdf(u), -math.inf)
+        top = shards.most(log_pdf.amax(-1, keepdim=True))
+        top = torch.where(top.isfinite(), top, 0.0)
+        weight = torch.exp(log_pdf - top)
+        sums = torch.stack([part.sum(-1, keepdim=True) for part in (weight, weight * u)])
+        total, place = shards.add(sums)
+        flat = total == 0
+        share = torch.where(flat, 0.0, upstream.unsqueeze(-1) / torch.where(flat, 1.0, total))
+        reach = -0.9 * math.log(torch.finfo(torch.float64).max)
+        unit = torch.where(top > reach, torch.exp(-top), 0.0)
+        by_k = -(share * unit).squeeze(-1) * temperature
+        by_temperature = -(share * place).squeeze(-1)
+        return (share * weight).to(scores.dtype), by_k, by_temperature, None, None
+
+
+def log_entries(
+    scores: Tensor,
+    index: Tensor,
+    ks: tuple[int, ...],
+    temperature: Tensor,
+    density: Density,
+    shards: Shards,
+    first: int,
+) -> Tensor:
+    """log p of the elements `index` (rows,) of whole rows, for every k, (rows, len(ks)), alike.
+
+    `first` is the place in the row of this rank's first score.
+    """
+    own = entry(scores.double(), index, shards, first)
+    tau = temperature.to(scores.device, torch.float64).expand(scores.shape[:-1])
+    logs = []
+    for k in ks:
+        size = torch.full_like(tau, float(k)).detach()
+        centre, rest = differentiable_threshold(scores, size, tau, density, shards)
+        scale = tau.reciprocal().clamp(max=torch.finfo(torch.float64).max)
+        logs.append(density.anchored.log_cdf(exact_distance(own, centre, rest, scale)))
+    return torch.stack(logs, -1)
+
+
+def entry(scores: Tensor, index: Tensor, shards: Shards, first: int) -> Tensor:
+    """The elements `index` (rows,) of whole rows, wherever they are, alike on all ranks."""
+    n = scores.shape[-1]
+    place = index - first
+    if n == 0:
+        mine = scores.sum(-1)  # 0, and part of the graph
+    else:
+        found = scores.gather(-1, place.clamp(0, n - 1).unsqueeze(-1)).squeeze(-1)
+        mine = torch.where((place >= 0) & (place < n), found, 0.0)
+    return shards.common(mine)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.kernels.shards import Shards
+from softorder.kernels.threshold import sharded as threshold
 from softorder.methods import sharded
-from softorder.ops._forms import Axes, joined
-from softorder.ops._method import threshold_method
+from softorder.ops._method import quantile_method, threshold_method
 
 
 def topk(
@@ -20,17 +18,13 @@ def topk(
     *,
     method: object,
     temperature: float | Tensor,
-    dim: Axes,
+    dim: int,
     largest: bool,
     mask: Tensor | None,
     shards: Shards,
     check: bool = False,
 ) -> Tensor:
     """soft_topk and log_soft_topk of the part that this rank has."""
-    if not isinstance(dim, int):
-        options = {"method": method, "largest": largest, "shards": shards, "check": check}
-        numbers = {"k": k, "temperature": temperature}
-        return joined(partial(topk, operator), scores, dim, mask, **numbers, **options)
     _check.scores(scores, dim)
     _check.k_below(k, scores, dim)
     _check.temperature(temperature, scores, dim)
@@ -43,3 +37,39 @@ def topk(
         _check.distributed.enough(shards, k=k, scores=x)
     log = operator == "log_soft_topk"
     return _axis.back(sharded.soft_topk(x, k, tau, served.density, shards, log), scores, dim)
+
+
+def quantile(
+    scores: Tensor,
+    q: float | Tensor,
+    *,
+    method: object,
+    temperature: float | Tensor,
+    dim: int,
+    mask: Tensor | None,
+    shards: Shards,
+) -> Tensor:
+    """soft_quantile, alike on all ranks; quantiles first, then the rows."""
+    _check.q(q, scores, dim)
+    _check.temperature(temperature, scores, dim)
+    served = quantile_method(method)
+    x = _axis.rows(scores, dim, largest=True, mask=mask)
+    levels, tau = _axis.leading_last(q, x), _axis.per_row(temperature, x)
+    result = sharded.quantiles(x, levels, tau, served.density, shards).to(scores.dtype)
+    return _axis.leading(result, q, dim, keepdim=False)
+
+
+def hard_topk(
+    scores: Tensor,
+    k: float | Tensor,
+    *,
+    dim: int,
+    largest: bool,
+    mask: Tensor | None,
+    shards: Shards,
+) -> Tensor:
+    """hard.topk of the part that this rank has."""
+    _check.k_below(k, scores, dim)
+    x = _axis.rows(scores.detach(), dim, largest, mask)
+    result = threshold.hard(x, _axis.per_row(k, x), shards)
+    return _axis.back(result, scores, dim)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,10 +46,10 @@ def elementwise(
         return joined(operator, scores, dim, mask, **numbers, **options)
     pieces = Pieces(scores, _axis.axes(scores, dim))
     own = {name: pieces.number(name, value) for name, value in numbers.items()}
-    arguments = {**own, **options, "dim": dim, "mask": pieces.mask(mask)}
-    if pieces.shards.alone:
-        return pieces.like_scores(operator(pieces.local, **arguments))
-    return pieces.like_scores(cut(pieces.local, **arguments, shards=pieces.shards))
+    if not pieces.shards.alone:
+        operator = partial(cut, shards=pieces.shards)
+    result = joined(operator, pieces.local, dim, pieces.mask(mask), **own, **options)
+    return pieces.like_scores(result)
 
 
 def joined(
@@ -61,6 +62,56 @@ def joined(
         mask = _axis.join(mask.expand(scores.shape), axes)
     result = operator(_axis.join(scores, axes), dim=-1, mask=mask, **options)
     return _axis.split(result, scores, axes)
+
+
+def per_row(
+    operator: Callable[..., Tensor],
+    cut: Callable[..., Tensor],
+    scores: Tensor,
+    dim: Axes,
+    mask: Tensor | None,
+    levels: tuple[str, float | Tensor],
+    numbers: Mapping[str, Any],
+    options: Mapping[str, Any],
+    keepdim: bool,
+) -> Tensor:
+    """Results for every row, or several with the shape of the levels in front."""
+    axes = _axis.axes(scores, dim)
+    name, level = levels
+    leading = isinstance(level, Tensor) and level.dim() > 0
+    if _is_dtensor(scores):
+        pieces = Pieces(scores, axes)
+        own = {key: pieces.number(key, value) for key, value in numbers.items()}
+        arguments = {**own, **options, name: pieces.alike(level)}
+        local = partial(operator, keepdim=False)
+        if not pieces.shards.alone:
+            local = partial(cut, shards=pieces.shards)
+        result = reduced(local, pieces.local, axes, pieces.mask(mask), arguments)
+        return pieces.per_row(result, leading, keepdim)
+    arguments = {**numbers, **options, name: level}
+    result = reduced(partial(operator, keepdim=False), scores, axes, mask, arguments)
+    return _with_axes(result, axes, leading) if keepdim else result
+
+
+def reduced(
+    operator: Callable[..., Tensor],
+    scores: Tensor,
+    axes: tuple[int, ...],
+    mask: Tensor | None,
+    arguments: Mapping[str, Any],
+) -> Tensor:
+    """A result for every row of a tensor in one piece, along one axis that is made of several."""
+    if mask is not None:
+        _check.mask(mask, scores)
+        mask = _axis.join(mask.expand(scores.shape), axes)
+    return operator(_axis.join(scores, axes), dim=-1, mask=mask, **arguments)
+
+
+def _with_axes(result: Tensor, axes: tuple[int, ...], leading: bool) -> Tensor:
+    """The axes that were reduced, of size 1."""
+    for axis in axes:
+        result = result.unsqueeze(axis + leading)
+    return result
 
 
 class Pieces:
@@ -85,6 +136,36 @@ class Pieces:
     def like_scores(self, result: Tensor) -> Any:
         """A DTensor of results, placed as the scores are."""
         return self._made(result, self.placements, self.scores.shape)
+
+    def per_row(self, result: Tensor, leading: bool, keepdim: bool) -> Any:
+        """A DTensor of results for every row, alike on the ranks among which rows are cut."""
+        from torch.distributed.tensor import Replicate, Shard
+
+        kept = list(range(self.scores.dim())) if keepdim else self._rows
+        if keepdim:
+            result = _with_axes(result, self.axes, leading)
+        shape = tuple(1 if axis in self.axes else self.scores.shape[axis] for axis in kept)
+        shape = (result.shape[0], *shape) if leading else shape
+        placements = [
+            Shard(kept.index(p.dim) + leading)
+            if p.is_shard() and p.dim in self._rows
+            else Replicate()
+            for p in self.placements
+        ]
+        return self._made(result, placements, shape)
+
+    def alike(self, value: Any) -> Any:
+        """A number, or numbers, that are the same for all rows."""
+        if not isinstance(value, Tensor):
+            return value
+        _check.one_for_all_rows("q", value)
+        from torch.distributed.tensor import Partial, Replicate
+
+        others = [p.is_shard() and p.dim in self._rows for p in self.placements]
+        gradients = [Partial() if other else Replicate() for other in others]
+        every = [Replicate()] * self.mesh.ndim
+        whole = self._replicated(value).redistribute(self.mesh, every)
+        return whole.to_local(grad_placements=gradients)
 
     def number(self, name: str, value: Any) -> Any:
         """A number; or this rank's part of numbers that broadcast over the rows."""

@@ -35,3 +35,11 @@ def threshold_method(operator: str, method: object, name: str = "method") -> Thr
     _check.methods.threshold(name, method, isinstance(served, ThresholdMethod))
     assert isinstance(served, ThresholdMethod)
     return served
+
+
+def quantile_method(method: object) -> FSumMethod:
+    """The same for quantiles."""
+    served = method_of("soft_quantile", method)
+    _check.methods.threshold("method", method, isinstance(served, FSumMethod))
+    assert isinstance(served, FSumMethod)
+    return served

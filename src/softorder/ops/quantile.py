@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
-from softorder.ops import _rows
+from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
 
 
@@ -18,7 +18,7 @@ def soft_quantile(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -43,7 +43,7 @@ def soft_quantile(
         method: as in `so.soft_rank`.
         temperature: as in `so.soft_rank`.
         mask: as in `so.soft_rank`; what takes no part does not count in n.
-        dim: the axis that is reduced.
+        dim: the axis that is reduced; several of them, or None for all, are reduced as one.
         keepdim: keep `dim`, with size 1.
 
     Returns:
@@ -59,9 +59,23 @@ def soft_quantile(
     >>> so.soft_quantile(scores, torch.tensor([0.1, 0.6]), temperature=0.1).shape
     torch.Size([2, 2])
     """
+    _check.flag("keepdim", keepdim)
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        return _forms.per_row(
+            soft_quantile,
+            _cut.quantile,
+            scores,
+            dim,
+            mask,
+            ("q", q),
+            {"temperature": temperature},
+            {"method": method},
+            keepdim,
+        )
+    assert isinstance(dim, int)
     _rows.check(scores, temperature, dim, False, mask)
     _check.q(q, scores, dim)
-    _check.flag("keepdim", keepdim)
     compute = computation("soft_quantile", method)
     x = _rows.rows(scores, dim, mask)
     levels = _axis.leading_last(q, x)
@@ -78,7 +92,7 @@ def soft_median(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
 ) -> Tensor:

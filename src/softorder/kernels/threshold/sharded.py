@@ -134,3 +134,29 @@ def _neighbours(
     low, above = shards.most(torch.stack([end.amax(-1, keepdim=True) for end in ends]))
     alone = found.beyond == rank  # else the one before it is in the interval, too
     return low, torch.where(alone, -above, low), 1
+
+
+def hard(x: Tensor, k: Tensor, shards: Whole) -> Tensor:
+    """1 for the k largest scores of a row on all ranks, 0 for others; ties share what is left."""
+    *shape, n = x.shape
+    rows = x.reshape(math.prod(shape), n)
+    if n == 0:
+        rows = rows.new_full((len(rows), 1), -math.inf)
+    k = k.expand(shape).reshape(-1)
+    seen = look(rows, shards)
+    edge = _ranked(rows, (k.ceil() - 1).clamp(min=0), seen, shards).unsqueeze(-1)
+    above, level = rows > edge, rows == edge
+    count, ties = shards.add(torch.stack([m.sum(-1, dtype=torch.float64) for m in (above, level)]))
+    share = ((k - count) / ties).clamp(0, 1).to(x.dtype).unsqueeze(-1)
+    p = torch.where(above, 1.0, torch.where(level & (rows > -math.inf), share, 0.0)).to(x.dtype)
+    p = torch.where((seen.spoiled > 0).unsqueeze(-1), math.nan, p)
+    return p[:, :n].reshape(x.shape)
+
+
+def _ranked(x: Tensor, rank: Tensor, seen: Look, shards: Whole) -> Tensor:
+    """The score that exactly `rank` others exceed, of every row; ±inf where it is that."""
+    certain, absent = rank < seen.certain, rank >= seen.n - seen.absent
+    inside = torch.where(certain | absent, seen.certain, rank).unsqueeze(-1)
+    high = search(sort(x).values, inside, shards).high
+    edge = shards.most(torch.where(x < high, x, -math.inf).amax(-1))
+    return torch.where(certain, math.inf, torch.where(absent, -math.inf, edge))
