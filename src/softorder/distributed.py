@@ -11,6 +11,7 @@ have alike, the whole of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,11 +19,22 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
-from softorder.kernels.shards import Shards
+from softorder.kernels.shards import WHOLE, Shards
+from softorder.losses._sharded import Cut
+from softorder.losses.fenchel import part_of_fenchel_young
+from softorder.losses.top_k import part_of_top_k_cross_entropy
 from softorder.ops import _cut
 from softorder.ops._forms import joined, reduced
 
-__all__ = ["hard_topk", "log_soft_topk", "soft_median", "soft_quantile", "soft_topk"]
+__all__ = [
+    "fenchel_young",
+    "hard_topk",
+    "log_soft_topk",
+    "soft_median",
+    "soft_quantile",
+    "soft_topk",
+    "top_k_cross_entropy",
+]
 
 
 def soft_topk(
@@ -158,6 +170,83 @@ def hard_topk(
     """
     cut = partial(_cut.hard_topk, shards=_shards(group))
     return joined(cut, scores, dim, mask, k=k, largest=largest)
+
+
+def top_k_cross_entropy(
+    scores: Tensor,
+    target: Tensor,
+    p_k: Tensor | Sequence[float],
+    *,
+    per_sample: bool = False,
+    method: str | Density | object = "laplace",
+    temperature: float | Tensor = 1.0,
+    m: int | None = None,
+    top1: str = "softmax",
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    group: Any = None,
+) -> Tensor:
+    """`so.losses.top_k_cross_entropy` with the classes cut among ranks, in order of the ranks.
+
+    `scores` are those of this rank's classes; target, p_k and weight speak of all classes, alike on
+    all ranks. So is the loss: it counts once. No rank ever has all scores; with m, each tells the
+    others its m largest.
+
+    >>> import torch, softorder as so
+    >>> loss = so.distributed.top_k_cross_entropy  # doctest: +SKIP
+    """
+    shards = _shards(group)
+    return part_of_top_k_cross_entropy(
+        scores,
+        target,
+        p_k,
+        Cut.of(scores, 0 if scores.dim() == 1 else 1, shards),
+        WHOLE,
+        per_sample=per_sample,
+        method=method,
+        temperature=temperature,
+        m=m,
+        top1=top1,
+        weight=weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
+
+
+def fenchel_young(
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None = None,
+    density: str | Density | object = "laplace",
+    *,
+    temperature: float | Tensor = 1.0,
+    dim: int = -1,
+    mask: Tensor | None = None,
+    reduction: str = "mean",
+    group: Any = None,
+) -> Tensor:
+    """`so.losses.fenchel_young` of rows that are cut among ranks along `dim`, alike on all ranks.
+
+    `scores`, `target` and `mask` are this rank's part.
+
+    >>> import torch, softorder as so
+    >>> loss = so.distributed.fenchel_young  # doctest: +SKIP
+    """
+    return part_of_fenchel_young(
+        scores,
+        target,
+        k,
+        dim,
+        mask,
+        reduction,
+        _shards(group),
+        WHOLE,
+        density=density,
+        temperature=temperature,
+    )
 
 
 def _shards(group: Any) -> Shards:

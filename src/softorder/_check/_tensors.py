@@ -80,6 +80,17 @@ def floating_dtype(name: str, value: Tensor) -> None:
         )
 
 
+def same_shape(name: str, value: Tensor, scores: Tensor) -> None:
+    """A tensor with the shape of scores, of any kind."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but got {type(value).__name__}")
+    if value.shape != scores.shape:
+        raise ValueError(
+            f"{name} must have the shape of scores, {tuple(scores.shape)}, but got shape "
+            f"{tuple(value.shape)}"
+        )
+
+
 def with_axes(name: str, value: Tensor, axes: int) -> None:
     """A tensor of floating dtype with at least so many axes."""
     if not isinstance(value, Tensor):

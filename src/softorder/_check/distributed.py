@@ -37,3 +37,10 @@ def enough(shards: Any, k: Tensor, scores: Tensor) -> None:
             f"k must be between 0 and {n:g}, the number of scores on all ranks, but got "
             f"{k.max().item():g}"
         )
+
+
+def whole_option(name: str) -> None:
+    """An option that a DTensor cannot have."""
+    raise NotImplementedError(
+        f"{name} cannot be had for a DTensor: use so.distributed with the part of this rank"
+    )

@@ -31,8 +31,11 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
         )
 
 
-def classes(scores: Tensor, target: Tensor, ignore_index: int) -> None:
-    """Scores (C), (N, C) or (N, C, d1, ...), and classes (), (N) or (N, d1, ...), as in torch."""
+def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None = None) -> None:
+    """Scores (C), (N, C) or (N, C, d1, ...), and classes (), (N) or (N, d1, ...), as in torch.
+
+    `total` is the number of classes if these are not all.
+    """
     _tensors.scores(scores, 0)
     _tensors.integers("target", target)
     shape = list(scores.shape)
@@ -44,6 +47,7 @@ def classes(scores: Tensor, target: Tensor, ignore_index: int) -> None:
         )
     if not eager() or not target.numel():
         return
+    count = count if total is None else total
     wrong = ((target < 0) | (target >= count)) & (target != ignore_index)
     refuse(
         "target",
@@ -64,11 +68,10 @@ def shares(target: Tensor, scores: Tensor) -> None:
         refuse("target", wrong, lambda: message.format(first(target, wrong)))
 
 
-def sums(found: Tensor, k: Tensor, absent: Tensor) -> None:
+def sums(found: Tensor, k: Tensor, present: Tensor) -> None:
     """The targets of every row sum to k, or to the number of scores that take part if less."""
     if not eager():
         return
-    present = (~absent).sum(-1)
     wanted = torch.minimum(k.to(found.device), present)
     wrong = (found - wanted).abs() > 1e-3 * wanted.clamp(min=1)
     refuse(

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from softorder import _check
+from softorder.kernels.shards import WHOLE, Whole
+from softorder.losses._sharded import Cut
 
 
 @dataclass(frozen=True)
@@ -21,10 +23,11 @@ class Samples:
     kept: Tensor
     shape: torch.Size  # of the target as it came
     dtype: torch.dtype  # of the loss
+    cut: Cut | None = None  # where other ranks have more classes
 
     @staticmethod
-    def of(scores: Tensor, target: Tensor, ignore_index: int) -> Samples:
-        _check.targets.classes(scores, target, ignore_index)
+    def of(scores: Tensor, target: Tensor, ignore_index: int, cut: Cut | None = None) -> Samples:
+        _check.targets.classes(scores, target, ignore_index, cut and cut.classes)
         dtype = torch.float32 if _autocasts(scores) else scores.dtype
         x = scores if scores.dim() < 3 else scores.movedim(1, -1)
         x = x.reshape(-1, x.shape[-1]) if x.dim() != 2 else x
@@ -34,11 +37,11 @@ class Samples:
         if not _check.at_hand(ignored) or ignored.any():
             # hidden, so that not even a NaN of theirs can be felt
             x, y = torch.where(ignored.unsqueeze(-1), 0.0, x), torch.where(ignored, 0, y)
-        return Samples(x, y, ~ignored, target.shape, dtype)
+        return Samples(x, y, ~ignored, target.shape, dtype, cut)
 
     @property
     def classes(self) -> int:
-        return self.scores.shape[-1]
+        return self.scores.shape[-1] if self.cut is None else self.cut.classes
 
     def per_sample(self, value: Tensor) -> Tensor:
         """One number for all, or one per row, of what broadcasts over the target."""
@@ -55,15 +58,20 @@ class Samples:
         losses = losses if weight is None else losses * weight[self.target]
         return self.reduce(losses, weight, reduction)
 
-    def reduce(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-        """The losses of the rows, weighted already; the mean is that of the weights, too."""
+    def reduce(
+        self, losses: Tensor, weight: Tensor | None, reduction: str, others: Whole = WHOLE
+    ) -> Tensor:
+        """The losses of the rows, weighted already; the mean is that of the weights, too.
+
+        `others` are ranks that have more rows.
+        """
         losses = torch.where(self.kept, losses, 0.0)
         if reduction == "none":
             return losses.reshape(self.shape).to(self.dtype)
-        total = losses.sum()
+        total = others.common(losses.sum())
         if reduction == "mean":
             shares = self.kept if weight is None else torch.where(self.kept, weight[self.target], 0)
-            total = total / shares.sum()
+            total = total / others.add(shares.sum())
         return total.to(self.dtype)
 
 

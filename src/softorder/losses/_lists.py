@@ -10,18 +10,24 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder.kernels.shards import WHOLE, Whole
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_rank, soft_topk
 from softorder.ops._method import method_of
 
 
-def reduce_rows(losses: Tensor, counts: Tensor, reduction: str, dtype: torch.dtype) -> Tensor:
-    """The mean over the rows that count, the sum, or the losses, with 0 where they do not."""
+def reduce_rows(
+    losses: Tensor, counts: Tensor, reduction: str, dtype: torch.dtype, others: Whole = WHOLE
+) -> Tensor:
+    """The mean over the rows that count, the sum, or the losses, with 0 where they do not.
+
+    `others` are ranks that have more rows.
+    """
     losses = torch.where(counts, losses, 0.0)
     if reduction == "none":
         return losses.to(dtype)
-    total = losses.sum()
-    return (total / counts.sum() if reduction == "mean" else total).to(dtype)
+    total = others.common(losses.sum())
+    return (total / others.add(counts.sum()) if reduction == "mean" else total).to(dtype)
 
 
 class RankingLoss(Tempered):

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from softorder.losses import _sharded
 from softorder.losses._classes import Samples
 from softorder.losses._mass import every_log_mass, log_masses
+from softorder.losses._sharded import Cut
 
 _MOST = 600.0  # e^600 is a float64
 
@@ -30,16 +32,41 @@ class Mixture:
         x, y, classes = _compete(samples, self.m)
         tau = samples.per_sample(self.temperature)
         p = shares[:, [k - 1 for k in ks]]
-        losses = -_log_mixture(p, log_masses(self.method, x, y, ks, tau))
+        cut = samples.cut if classes is None else None  # m classes are on all ranks
+        if cut is None:
+            masses = log_masses(self.method, x, y, ks, tau)
+        else:
+            masses = _sharded.log_masses(self.method, x, y, ks, tau, cut)
+        losses = -_log_mixture(p, masses)
         own = None if weight is None else weight.double()[samples.target]
         losses = losses if own is None else losses * own
         if self.label_smoothing > 0:
-            every = -_log_mixture(p.unsqueeze(-2), every_log_mass(self.method, x, ks, tau))
+            smooth = self.label_smoothing
+            mean = self._mean_loss(x, ks, p.unsqueeze(-2), tau, weight, classes, cut)
+            losses = (1 - smooth) * losses + smooth * mean
+        return torch.where((p > 0).any(-1), losses, 0.0)
+
+    def _mean_loss(
+        self,
+        x: Tensor,
+        ks: tuple[int, ...],
+        p: Tensor,
+        tau: Tensor,
+        weight: Tensor | None,
+        classes: Tensor | None,
+        cut: Cut | None,
+    ) -> Tensor:
+        """The mean over all classes, as if each were the target."""
+        if cut is None:
+            every = -_log_mixture(p, every_log_mass(self.method, x, ks, tau))
             if weight is not None:
                 every = every * (weight if classes is None else weight[classes])
-            smooth = self.label_smoothing
-            losses = (1 - smooth) * losses + smooth * every.mean(-1)
-        return torch.where((p > 0).any(-1), losses, 0.0)
+            return every.mean(-1)
+        p = cut.shards.shared(p)
+        every = -_log_mixture(p, _sharded.every_log_mass(self.method, x, ks, tau, cut))
+        if weight is not None:
+            every = every * cut.own(weight, x.shape[-1])
+        return cut.shards.common(every.sum(-1)) / cut.classes
 
 
 def _compete(samples: Samples, m: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -47,6 +74,8 @@ def _compete(samples: Samples, m: int | None) -> tuple[Tensor, Tensor, Tensor | 
     x, y = samples.scores, samples.target
     if m is None or m >= samples.classes:
         return x, y, None
+    if samples.cut is not None:
+        return _sharded.largest(x, y, m, samples.cut)
     classes = x.detach().topk(m, sorted=True).indices
     own = y.unsqueeze(-1)
     absent = (classes != own).all(-1, keepdim=True)

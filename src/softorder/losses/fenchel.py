@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
+from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
-from softorder.methods import ThresholdMethod
+from softorder.methods import ThresholdMethod, sharded
 from softorder.nn._tempered import Tempered
+from softorder.ops import _forms
 from softorder.ops._method import threshold_method
 
 
@@ -61,6 +64,26 @@ def fenchel_young(
     >>> torch.allclose(scores.grad, p - target)
     True
     """
+    options: dict[str, Any] = {"density": density, "temperature": temperature}
+    if _forms.special(scores, dim):
+        return _of_dtensor(scores, target, k, dim, mask, reduction, options)
+    return part_of_fenchel_young(scores, target, k, dim, mask, reduction, WHOLE, WHOLE, **options)
+
+
+def part_of_fenchel_young(
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None,
+    dim: int,
+    mask: Tensor | None,
+    reduction: str,
+    shards: Whole,
+    others: Whole,
+    *,
+    density: str | Density | object,
+    temperature: float | Tensor,
+) -> Tensor:
+    """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
     _check.scores(scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
@@ -71,21 +94,51 @@ def fenchel_young(
     y = target.to(x.dtype).movedim(dim, -1)
     absent = x == -math.inf
     y = torch.where(absent, 0.0, y)
-    sums = y.detach().sum(-1, dtype=torch.float64)
+    sums = shards.add(y.detach().sum(-1, dtype=torch.float64))
+    present = shards.add((~absent).sum(-1))
     if k is not None:
-        _check.k(k, scores, dim)
-        _check.targets.sums(sums, _axis.per_row(k, x), absent)
+        _check.k_below(k, scores, dim)
+        _check.targets.sums(sums, _axis.per_row(k, x), present)
     counts = sums if k is None else _axis.per_row(k, x).detach()
     tau = _axis.per_row(temperature, x)
-    terms = _terms(method, x, y, counts, tau)
-    losses = tau.to(x.dtype) * torch.where(absent, 0.0, terms).sum(-1)
-    return reduce_rows(losses, ~absent.all(-1), reduction, scores.dtype)
+    terms = torch.where(absent, 0.0, _terms(method, x, y, counts, tau, shards))
+    losses = tau.to(x.dtype) * shards.common(terms.sum(-1))
+    return reduce_rows(losses, present > 0, reduction, scores.dtype, others)
 
 
-def _terms(method: ThresholdMethod, x: Tensor, y: Tensor, k: Tensor, tau: Tensor) -> Tensor:
+def _of_dtensor(
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None,
+    dim: int,
+    mask: Tensor | None,
+    reduction: str,
+    options: dict[str, Any],
+) -> Tensor:
+    """With rows that are cut among ranks, or spread over them."""
+    axis = dim % scores.dim()
+    pieces = _forms.Pieces(scores, (axis,))
+    if k is not None and not isinstance(k, Tensor):
+        _check.k_among(k, scores.shape[dim], dim)
+    k = pieces.number("k", k)
+    options = {**options, "temperature": pieces.number("temperature", options["temperature"])}
+    y, own = pieces.like_local("target", target), pieces.mask(mask)
+    among = pieces.shards, pieces.other_rows
+    loss = part_of_fenchel_young(pieces.local, y, k, axis, own, reduction, *among, **options)
+    if reduction == "none":
+        return pieces.per_row(loss, leading=False, keepdim=False)
+    return pieces.alike_result(loss)
+
+
+def _terms(
+    method: ThresholdMethod, x: Tensor, y: Tensor, k: Tensor, tau: Tensor, shards: Whole
+) -> Tensor:
     """ψ*(u) + ψ(y) - u y, as y ψ*(-u) + (1 - y) ψ*(u) + ψ(y): nothing cancels for y = 0, 1."""
     law = method.density
-    u = method.distance(x, k, tau) - law.anchored.middle
+    if isinstance(shards, Shards):
+        u = sharded.distance(x, k, tau, law, shards) - law.anchored.middle
+    else:
+        u = method.distance(x, k, tau) - law.anchored.middle
     finite = u.isfinite()
     v = torch.where(finite, u, 0.0)
     terms = y * law.conjugate(-v) + (1 - y) * law.conjugate(v) + law.psi(y)

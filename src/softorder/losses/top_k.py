@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,10 +11,14 @@ from torch.nn import functional
 
 from softorder import _axis, _check
 from softorder.densities import Density
+from softorder.kernels.shards import WHOLE, Whole
+from softorder.losses import _sharded
 from softorder.losses._classes import Samples
 from softorder.losses._mass import check_method, operator_for
 from softorder.losses._mixture import Mixture
+from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
+from softorder.ops import _forms
 
 TOP1 = ("softmax", "operator")
 
@@ -74,11 +79,45 @@ def top_k_cross_entropy(
     >>> round(one.item(), 3), round(two.item(), 3)
     (0.878, 0.038)
     """
+    options: dict[str, Any] = {
+        "per_sample": per_sample,
+        "method": method,
+        "temperature": temperature,
+        "m": m,
+        "top1": top1,
+        "weight": weight,
+        "ignore_index": ignore_index,
+        "label_smoothing": label_smoothing,
+        "reduction": reduction,
+    }
+    if _forms.special(scores, -1):
+        return _of_dtensor(scores, target, p_k, options)
+    return part_of_top_k_cross_entropy(scores, target, p_k, None, WHOLE, **options)
+
+
+def part_of_top_k_cross_entropy(
+    scores: Tensor,
+    target: Tensor,
+    p_k: Tensor | Sequence[float],
+    cut: Cut | None,
+    others: Whole,
+    *,
+    per_sample: bool,
+    method: str | Density | object,
+    temperature: float | Tensor,
+    m: int | None,
+    top1: str,
+    weight: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+    reduction: str,
+) -> Tensor:
+    """The same where this rank has only some of the classes (`cut`), or of the rows (`others`)."""
     _check.weights.p_k(p_k)
     _check.choice("top1", top1, TOP1)
     _check.weights.label_smoothing(label_smoothing)
     _check.reduction(reduction)
-    samples = Samples.of(scores, target, ignore_index)
+    samples = Samples.of(scores, target, ignore_index, cut)
     _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
@@ -87,7 +126,8 @@ def top_k_cross_entropy(
     mixture = Mixture(check_method(method), tau, m, label_smoothing)
     p = _check.weights.as_p_k(p_k)
     _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
-    if top1 == "softmax" and ks == (1,) and not p.requires_grad:
+    alone = cut is None and others.alone
+    if top1 == "softmax" and ks == (1,) and not p.requires_grad and alone:
         return functional.cross_entropy(
             scores,
             target,
@@ -105,15 +145,40 @@ def top_k_cross_entropy(
         if rest:
             losses = (1 - first) * mixture.losses(samples, rest, shares, weight)
         if 1 in ks:
-            softmax = functional.cross_entropy(
-                samples.scores,
-                samples.target,
-                weight if weight is None else weight.to(samples.scores.dtype),
-                label_smoothing=label_smoothing,
-                reduction="none",
-            )
+            softmax = _softmax_losses(samples, weight, label_smoothing)
             losses = losses.to(softmax.dtype) + first.to(softmax.dtype) * softmax
-    return samples.reduce(losses, weight, reduction)
+    return samples.reduce(losses, weight, reduction, others)
+
+
+def _softmax_losses(samples: Samples, weight: Tensor | None, label_smoothing: float) -> Tensor:
+    weight = weight if weight is None else weight.to(samples.scores.dtype)
+    if samples.cut is not None:
+        x, y = samples.scores, samples.target
+        return _sharded.cross_entropy(x, y, weight, label_smoothing, samples.cut)
+    return functional.cross_entropy(
+        samples.scores,
+        samples.target,
+        weight,
+        label_smoothing=label_smoothing,
+        reduction="none",
+    )
+
+
+def _of_dtensor(
+    scores: Tensor, target: Tensor, p_k: Tensor | Sequence[float], options: dict[str, Any]
+) -> Tensor:
+    """With classes, samples or both cut among ranks."""
+    axis = 0 if scores.dim() == 1 else 1
+    pieces = _forms.Pieces(scores, (axis,))
+    own = {**options, "temperature": pieces.number("temperature", options["temperature"])}
+    cut = None if pieces.shards.alone else Cut.of(pieces.local, axis, pieces.cut_rows)
+    y, p = pieces.number("target", target), p_k
+    if options["per_sample"]:
+        _check.distributed.whole_option("per_sample")
+    loss = part_of_top_k_cross_entropy(pieces.local, y, p, cut, pieces.other_rows, **own)
+    if options["reduction"] == "none":
+        return pieces.per_row(loss, leading=False, keepdim=False)
+    return pieces.alike_result(loss)
 
 
 class TopKCrossEntropyLoss(Tempered):

@@ -34,13 +34,32 @@ def soft_topk(
     """p, or log p, of one's own scores (..., n), whose rows go on at the other ranks."""
     rows, n = scores.shape[:-1], scores.shape[-1]
     k, temperature = (v.to(scores.device, torch.float64).expand(rows) for v in (k, temperature))
-    if n == 0:  # a rank with nothing takes part in every sum, with an element that takes none
-        scores = torch.cat([scores, scores.new_full((*rows, 1), -math.inf)], -1)
+    scores = _padded(scores)
     if not _check.transformed():
         found: Tensor = _SoftTopK.apply(scores, k, temperature, density, shards, log)
     else:
         found = _by_formula(scores, k, temperature, density, shards, log)
     return found[..., :n]
+
+
+@torch.compiler.disable
+def distance(
+    scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards
+) -> Tensor:
+    """u = (x - b)/τ of one's own scores, with its derivatives, as far as u is finite."""
+    rows = scores.shape[:-1]
+    k, temperature = (v.to(scores.device, torch.float64).expand(rows) for v in (k, temperature))
+    n, x = scores.shape[-1], _padded(scores)
+    b = threshold(x, k, temperature, density, shards).to(x.dtype)
+    numbers = shards.shared(k), shards.shared(temperature)
+    return differentiable_distance(density.anchored, x, *numbers, b, True, shards)[..., :n]
+
+
+def _padded(scores: Tensor) -> Tensor:
+    """A rank with nothing takes part in every sum, with an element that takes none."""
+    if scores.shape[-1] > 0:
+        return scores
+    return torch.cat([scores, scores.new_full((*scores.shape[:-1], 1), -math.inf)], -1)
 
 
 def threshold(
@@ -169,8 +188,7 @@ def differentiable_threshold(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards
 ) -> tuple[Tensor, Tensor]:
     """b as centre and rest in float64; the derivatives of b are those of the rest."""
-    if scores.shape[-1] == 0:
-        scores = torch.cat([scores, scores.new_full((*scores.shape[:-1], 1), -math.inf)], -1)
+    scores = _padded(scores)
     found: tuple[Tensor, Tensor] = _Threshold.apply(scores, k, temperature, density, shards)
     return found
 

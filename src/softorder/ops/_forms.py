@@ -154,6 +154,29 @@ class Pieces:
         ]
         return self._made(result, placements, shape)
 
+    def alike_result(self, result: Tensor) -> Any:
+        """A DTensor of what is the same on all ranks."""
+        from torch.distributed.tensor import DTensor, Replicate
+
+        every = [Replicate()] * self.mesh.ndim
+        return DTensor.from_local(result, self.mesh, every, run_check=False)
+
+    @property
+    def cut_rows(self) -> Shards:
+        """`shards`, where there are some."""
+        assert isinstance(self.shards, Shards)
+        return self.shards
+
+    @property
+    def other_rows(self) -> Whole:
+        """The ranks that have other rows."""
+        groups = [
+            self.mesh.get_group(dimension)
+            for dimension, placement in enumerate(self.placements)
+            if placement.is_shard() and placement.dim in self._rows
+        ]
+        return Shards(*groups) if groups else WHOLE
+
     def alike(self, value: Any) -> Any:
         """A number, or numbers, that are the same for all rows."""
         if not isinstance(value, Tensor):
@@ -196,6 +219,12 @@ class Pieces:
         _check.mask_shape(mask, self.scores)
         whole = self._replicated(mask).expand(self.scores.shape)
         own: Tensor = whole.redistribute(self.mesh, self.placements).to_local()
+        return own
+
+    def like_local(self, name: str, value: Tensor) -> Tensor:
+        """This rank's part of a tensor with the shape of the scores."""
+        _check.same_shape(name, value, self.scores)
+        own: Tensor = self._replicated(value).redistribute(self.mesh, self.placements).to_local()
         return own
 
     def _replicated(self, value: Tensor) -> Any:

@@ -1,0 +1,118 @@
+"""Classes that are cut among ranks: what a loss asks of all of them.
+
+No rank ever has all scores. Results are alike on all ranks, and count once in the loss.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, distributed
+
+from softorder.kernels.shards import Shards
+from softorder.methods import sharded
+from softorder.ops._method import threshold_method
+
+
+class Cut(NamedTuple):
+    """Which of the classes this rank has: from `first` on, of so many."""
+
+    shards: Shards
+    first: int
+    classes: int
+
+    @staticmethod
+    def of(scores: Tensor, axis: int, shards: Shards) -> Cut:
+        """One sum over the ranks tells how many classes each of them has."""
+        sizes = torch.zeros(shards.size, device=scores.device, dtype=torch.float64)
+        sizes[shards.rank] = scores.shape[axis]
+        counts = [int(size) for size in shards.add(sizes).tolist()]
+        return Cut(shards, sum(counts[: shards.rank]), sum(counts))
+
+    def own(self, per_class: Tensor, n: int) -> Tensor:
+        """This rank's part of numbers of all classes."""
+        return per_class[self.first : self.first + n]
+
+
+def log_masses(
+    method: object, x: Tensor, target: Tensor, ks: tuple[int, ...], tau: Tensor, cut: Cut
+) -> Tensor:
+    """log S_k of the target of every row, (rows, len(ks))."""
+    density = threshold_method("log_soft_topk", method).density
+    return sharded.log_entries(x, target, ks, tau, density, cut.shards, cut.first)
+
+
+def every_log_mass(method: object, x: Tensor, ks: tuple[int, ...], tau: Tensor, cut: Cut) -> Tensor:
+    """The same of one's own classes, (rows, n, len(ks)); what the ranks make of it adds up."""
+    density = threshold_method("log_soft_topk", method).density
+    counts = [torch.full((), float(k), dtype=torch.float64, device=x.device) for k in ks]
+    found = [sharded.soft_topk(x, k, tau, density, cut.shards, log=True) for k in counts]
+    return torch.stack(found, -1).double()
+
+
+def cross_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None, label_smoothing: float, cut: Cut
+) -> Tensor:
+    """torch's cross_entropy of every row, without a reduction."""
+    shards, n = cut.shards, x.shape[-1]
+    lowest = x.new_full((len(x), 1), -math.inf)
+    top = shards.most(torch.cat([x.detach(), lowest], -1).amax(-1))
+    top = torch.where(top.isfinite(), top, 0.0)
+    total = shards.common(torch.exp(x - top.unsqueeze(-1)).sum(-1))
+    log_total = total.log() + top
+    losses = log_total - sharded.entry(x, target, shards, cut.first)
+    if weight is not None:
+        losses = losses * weight[target]
+    if label_smoothing == 0:
+        return losses
+    # every rank goes on from the same log_total: what each makes of it is to be added up
+    gaps = shards.shared(log_total).unsqueeze(-1) - x
+    if weight is not None:
+        gaps = gaps * cut.own(weight, n)
+    smooth = shards.common(gaps.sum(-1)) / cut.classes
+    return (1 - label_smoothing) * losses + label_smoothing * smooth
+
+
+def largest(x: Tensor, target: Tensor, m: int, cut: Cut) -> tuple[Tensor, Tensor, Tensor]:
+    """The m largest scores of all ranks, the target among them; its place; and their classes."""
+    size = min(m, x.shape[-1])
+    best = x.detach().topk(size, sorted=True).indices
+    names = best + cut.first
+    values = x.gather(-1, best)
+    if size < m:
+        values = torch.nn.functional.pad(values, (0, m - size), value=-math.inf)
+        names = torch.nn.functional.pad(names, (0, m - size), value=-1)
+    values, names = _Gather.apply(values, cut.shards), _gather(names, cut.shards)
+    chosen = values.detach().topk(m, sorted=True).indices
+    values, names = values.gather(-1, chosen), names.gather(-1, chosen)
+    own = target.unsqueeze(-1)
+    absent = (names != own).all(-1, keepdim=True)
+    last = torch.arange(m, device=x.device) == m - 1
+    score = sharded.entry(x, target, cut.shards, cut.first).unsqueeze(-1)
+    values = torch.where(absent & last, score, values)
+    names = torch.where(absent & last, own, names)
+    return values, (names == own).long().argmax(-1), names
+
+
+def _gather(values: Tensor, shards: Shards) -> Tensor:
+    """What all ranks have, side by side on the last axis; alike on all of them."""
+    parts = [torch.empty_like(values) for _ in range(shards.size)]
+    distributed.all_gather(parts, values.contiguous(), group=shards.group)
+    return torch.cat(parts, -1)
+
+
+class _Gather(torch.autograd.Function):
+    """The same; the gradient, alike on all ranks, is that of one's own part."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, shards: Shards) -> Tensor:
+        ctx.statics = shards.rank * values.shape[-1], values.shape[-1]
+        return _gather(values, shards)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        first, size = ctx.statics
+        return upstream[..., first : first + size], None
