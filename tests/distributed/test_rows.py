@@ -103,3 +103,22 @@ def test_hard_topk_of_a_batch():
     chosen = so.hard.topk(scores, 5, dim=None)
     assert chosen.sum() == 5
     assert math.isclose(scores[chosen > 0].min().item(), 7.0)
+
+
+def _calibrations():
+    scores = torch.randn(4, 9, generator=torch.Generator().manual_seed(0)).double()
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    for placement in (Shard(0), Shard(1)):
+        for options in ({}, {"shared": True}, {"dim": None}):
+            x = distribute_tensor(scores, mesh, [placement]).requires_grad_()
+            y = scores.clone().requires_grad_()
+            tau = so.calibrate_temperature(x, 2, differentiable=True, **options)
+            expected = so.calibrate_temperature(y, 2, differentiable=True, **options)
+            torch.testing.assert_close(tau.full_tensor(), expected, rtol=1e-9, atol=0)
+            tau.sum().backward()
+            expected.sum().backward()
+            torch.testing.assert_close(x.grad.full_tensor(), y.grad, rtol=1e-7, atol=1e-10)
+
+
+def test_calibrations(pair):
+    pair.run(_calibrations)

@@ -97,7 +97,7 @@ def part_of_fenchel_young(
     sums = shards.add(y.detach().sum(-1, dtype=torch.float64))
     present = shards.add((~absent).sum(-1))
     if k is not None:
-        _check.k_below(k, scores, dim)
+        (_check.k if shards.alone else _check.k_below)(k, scores, dim)
         _check.targets.sums(sums, _axis.per_row(k, x), present)
     counts = sums if k is None else _axis.per_row(k, x).detach()
     tau = _axis.per_row(temperature, x)

@@ -24,10 +24,11 @@ Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
 
 def special(scores: Tensor, dim: Axes) -> bool:
     """Whether the operator has to hand itself over."""
-    return type(dim) is not int or (type(scores) not in _check.PLAIN and _is_dtensor(scores))
+    return type(dim) is not int or (type(scores) not in _check.PLAIN and is_dtensor(scores))
 
 
-def _is_dtensor(scores: Any) -> bool:
+def is_dtensor(scores: Any) -> bool:
+    """Whether it knows how it is cut among ranks."""
     tensor = sys.modules.get("torch.distributed.tensor")  # else nobody has one
     return tensor is not None and isinstance(scores, tensor.DTensor)
 
@@ -42,7 +43,7 @@ def elementwise(
     options: Mapping[str, Any],
 ) -> Tensor:
     """A result for every score. `numbers` broadcast over the rows; `cut` also takes shards."""
-    if not _is_dtensor(scores):
+    if not is_dtensor(scores):
         return joined(operator, scores, dim, mask, **numbers, **options)
     pieces = Pieces(scores, _axis.axes(scores, dim))
     own = {name: pieces.number(name, value) for name, value in numbers.items()}
@@ -79,7 +80,7 @@ def per_row(
     axes = _axis.axes(scores, dim)
     name, level = levels
     leading = isinstance(level, Tensor) and level.dim() > 0
-    if _is_dtensor(scores):
+    if is_dtensor(scores):
         pieces = Pieces(scores, axes)
         own = {key: pieces.number(key, value) for key, value in numbers.items()}
         arguments = {**own, **options, name: pieces.alike(level)}

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softorder import _axis, _check, hard
 from softorder.densities import Density
-from softorder.ops._method import computation
+from softorder.kernels.shards import WHOLE, Shards, Whole
+from softorder.kernels.threshold import sharded as threshold
+from softorder.methods import sharded
+from softorder.ops import _forms
+from softorder.ops._method import computation, threshold_method
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
 _HALVINGS = 60  # of the logarithm of that: to the last digit
@@ -23,7 +29,7 @@ def calibrate_temperature(
     *,
     softness: float = 0.1,
     method: str | Density | object = "laplace",
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
     shared: bool = False,
@@ -72,24 +78,82 @@ def calibrate_temperature(
     >>> round(1 - p[0].topk(5).values.sum().item() / 5, 2)  # what others than the top 5 have
     0.3
     """
+    options: dict[str, Any] = {
+        "softness": softness,
+        "method": method,
+        "largest": largest,
+        "shared": shared,
+        "differentiable": differentiable,
+    }
+    if _forms.special(scores, dim):
+        return _special(scores, k, dim, mask, options)
+    assert isinstance(dim, int)
+    return part_of_calibration(scores, k, dim, mask, WHOLE, WHOLE, **options)
+
+
+def part_of_calibration(
+    scores: Tensor,
+    k: float | Tensor,
+    dim: int,
+    mask: Tensor | None,
+    shards: Whole,
+    others: Whole,
+    *,
+    softness: float,
+    method: str | Density | object,
+    largest: bool,
+    shared: bool,
+    differentiable: bool,
+) -> Tensor:
+    """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
     _check.scores(scores, dim)
-    _check.k(k, scores, dim)
+    (_check.k if shards.alone else _check.k_below)(k, scores, dim)
     _check.mask(mask, scores)
     _check.between("softness", softness)
     _check.flag("shared", shared)
     _check.flag("differentiable", differentiable)
-    compute = computation("soft_topk", method)
-    decision = _Decision.of(_axis.rows(scores, dim, largest, mask).double(), k, compute)
+    x = _axis.rows(scores, dim, largest, mask).double()
+    decision = _Decision.of(x, k, _computation(method, shards), shards, others)
     tau = decision.solve(softness, shared)
     if _check.eager():
         reached = torch.where(decision.open, decision.softness(tau.detach(), shared), softness)
         _check.methods.softness(method, softness, reached)
     if differentiable:
         tau = decision.with_gradient(tau, shared)
-    open_rows = decision.open.any() if shared else decision.open
+    open_rows = others.most(decision.open.any().double()) > 0 if shared else decision.open
     tau = torch.where(open_rows, tau, 1.0)
     spoiled = scores.new_zeros((), dtype=torch.bool) if shared else decision.spoiled
     return torch.where(spoiled, math.nan, tau)
+
+
+def _computation(method: object, shards: Whole) -> Callable[..., Tensor]:
+    if not isinstance(shards, Shards):
+        return computation("soft_topk", method)
+    density = threshold_method("soft_topk", method).density
+    return partial(sharded.soft_topk, density=density, shards=shards, log=False)
+
+
+def _special(
+    scores: Tensor,
+    k: float | Tensor,
+    dim: int | tuple[int, ...] | None,
+    mask: Tensor | None,
+    options: dict[str, Any],
+) -> Tensor:
+    """Along several axes, or of a DTensor."""
+    _check.floating_dtype("scores", scores)
+    axes = _axis.axes(scores, dim)
+    if not isinstance(k, Tensor):
+        _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
+    if not _forms.is_dtensor(scores):
+        calibrate = partial(part_of_calibration, shards=WHOLE, others=WHOLE, **options)
+        return _forms.reduced(calibrate, scores, axes, mask, {"k": k})
+    pieces = _forms.Pieces(scores, axes)
+    among: dict[str, Any] = {"shards": pieces.shards, "others": pieces.other_rows}
+    calibrate = partial(part_of_calibration, **among, **options)
+    own = {"k": pieces.number("k", k)}
+    tau = _forms.reduced(calibrate, pieces.local, axes, pieces.mask(mask), own)
+    return pieces.alike_result(tau) if options["shared"] else pieces.per_row(tau, False, False)
 
 
 @dataclass(frozen=True)
@@ -103,24 +167,33 @@ class _Decision:
     most: Tensor  # Σ h (h - k/n)
     open: Tensor
     spoiled: Tensor  # rows with NaN
+    shards: Whole  # that have more of the rows
+    others: Whole  # that have more rows
 
     @staticmethod
-    def of(x: Tensor, k: float | Tensor, compute: Callable[..., Tensor]) -> _Decision:
+    def of(
+        x: Tensor, k: float | Tensor, compute: Callable[..., Tensor], shards: Whole, others: Whole
+    ) -> _Decision:
         certain = x == math.inf
-        spoiled = x.isnan().any(-1)
-        count = _axis.per_row(k, x).detach() - certain.sum(-1)
+        spoiled = shards.add(x.isnan().sum(-1)) > 0
+        count = _axis.per_row(k, x).detach() - shards.add(certain.sum(-1))
         x = torch.where(certain | spoiled.unsqueeze(-1), -math.inf, x)
-        present = (x > -math.inf).sum(-1)
+        present = shards.add((x > -math.inf).sum(-1))
         count = torch.minimum(count.clamp(min=0), present).expand(x.shape[:-1])
-        chosen = hard.topk(x.detach(), count) if x.shape[-1] else x.detach()
-        most = (chosen * chosen).sum(-1) - count * count / present.clamp(min=1)
-        return _Decision(x, count, compute, chosen, most, most > 1e-9 * count, spoiled)
+        chosen = _chosen(x.detach(), count, shards)
+        most = shards.add((chosen * chosen).sum(-1)) - count * count / present.clamp(min=1)
+        open_ = most > 1e-9 * count
+        return _Decision(x, count, compute, chosen, most, open_, spoiled, shards, others)
 
     def softness(self, temperature: Tensor, shared: bool) -> Tensor:
+        if shared:
+            temperature = self.others.shared(temperature)
         p: Tensor = self.compute(self.x, self.k, temperature)
-        miss = (self.chosen * (self.chosen - p)).sum(-1)
+        miss = self.shards.common((self.chosen * (self.chosen - p)).sum(-1))
         share = torch.where(self.open, miss, 0.0) / torch.where(self.open, self.most, 1.0)
-        return share.sum() / self.open.sum().clamp(min=1) if shared else share
+        if not shared:
+            return share
+        return self.others.common(share.sum()) / self.others.add(self.open.sum()).clamp(min=1)
 
     def solve(self, softness: float, shared: bool) -> Tensor:
         """By bisection of log τ: softness is monotone in it."""
@@ -134,14 +207,21 @@ class _Decision:
 
     def _bracket(self, shared: bool) -> tuple[Tensor, Tensor]:
         rows = self.x.shape[:-1]
-        if not self.x.numel():
+        if not self.x.numel() and self.shards.alone and self.others.alone:
             return (self.x.new_zeros(() if shared else rows, dtype=torch.float64),) * 2
-        finite = self.x.isfinite()
-        top = torch.where(finite, self.x, -math.inf).amax(-1)
-        bottom = torch.where(finite, self.x, math.inf).amin(-1)
-        scale = torch.where(self.open, top - bottom, 1.0).log()
+        nothing = self.x.new_full((*rows, 1), -math.inf)
+        finite, x = self.x.isfinite(), self.x.detach()
+        ends = (torch.cat([torch.where(finite, v, -math.inf), nothing], -1) for v in (x, -x))
+        top, bottom = self.shards.most(torch.stack([end.amax(-1) for end in ends]))
+        scale = torch.where(self.open, top + bottom, 1.0).log()
         low, high = scale - math.log(_REACH), scale + math.log(_REACH)
-        return (low.min(), high.max()) if shared else (low, high)
+        if not shared:
+            return low, high
+        ends = (v.flatten() for v in (-low, high))
+        least = scale.new_full((1,), -math.inf)
+        found = torch.stack([torch.cat([end, least]).amax() for end in ends])
+        found = self.others.most(found)
+        return -found[0], found[1]
 
     def with_gradient(self, tau: Tensor, shared: bool) -> Tensor:
         """τ with the derivative of the implicit function: a Newton step of value 0."""
@@ -153,3 +233,9 @@ class _Decision:
         rises = slope > 0
         step = (found - found.detach()) / torch.where(rises, slope, 1.0)
         return tau - torch.where(rises, step, 0.0)
+
+
+def _chosen(x: Tensor, k: Tensor, shards: Whole) -> Tensor:
+    if isinstance(shards, Shards):
+        return threshold.hard(x, k, shards)
+    return hard.topk(x, k) if x.shape[-1] else x
