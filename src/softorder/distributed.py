@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from softorder import _axis, _check
 from softorder.densities import Density
@@ -33,6 +34,7 @@ __all__ = [
     "soft_median",
     "soft_quantile",
     "soft_topk",
+    "sum_gradients",
     "top_k_cross_entropy",
 ]
 
@@ -247,6 +249,19 @@ def fenchel_young(
         density=density,
         temperature=temperature,
     )
+
+
+def sum_gradients(module: nn.Module, group: Any = None) -> None:
+    """Adds up the gradients of a module's parameters over the ranks, each of which has a share.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.sum_gradients(torch.nn.Linear(2, 2))  # doctest: +SKIP
+    """
+    shards = _shards(group)
+    for parameter in module.parameters():
+        if parameter.requires_grad:
+            own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parameter.grad = shards.add(own)
 
 
 def _shards(group: Any) -> Shards:

@@ -91,6 +91,22 @@ class Shards(Whole):
     def add(self, values: Tensor) -> Tensor:
         return self._reduce(values.detach(), distributed.ReduceOp.SUM)
 
+    def gather(self, values: Tensor) -> Tensor:
+        """What all ranks have, of the same shape, side by side on the last axis."""
+        parts = [torch.empty_like(values) for _ in range(self.size)]
+        distributed.all_gather(parts, values.detach().contiguous(), group=self.group)
+        return torch.cat(parts, -1)
+
+    def before(self, own: int, like: Tensor) -> int:
+        """How many elements the ranks before this one have together."""
+        return sum(self.counts(own, like)[: self.rank])
+
+    def counts(self, own: int, like: Tensor) -> list[int]:
+        """How many elements every rank has."""
+        sizes = torch.zeros(self.size, device=like.device, dtype=torch.float64)
+        sizes[self.rank] = own
+        return [int(size) for size in self.add(sizes).tolist()]
+
     def _reduce(self, values: Tensor, operation: Any) -> Tensor:
         values = values.clone(memory_format=torch.contiguous_format)
         for group in self.groups:

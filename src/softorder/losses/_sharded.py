@@ -9,7 +9,7 @@ import math
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 
 from softorder.kernels.shards import Shards
 from softorder.methods import sharded
@@ -26,9 +26,7 @@ class Cut(NamedTuple):
     @staticmethod
     def of(scores: Tensor, axis: int, shards: Shards) -> Cut:
         """One sum over the ranks tells how many classes each of them has."""
-        sizes = torch.zeros(shards.size, device=scores.device, dtype=torch.float64)
-        sizes[shards.rank] = scores.shape[axis]
-        counts = [int(size) for size in shards.add(sizes).tolist()]
+        counts = shards.counts(scores.shape[axis], scores)
         return Cut(shards, sum(counts[: shards.rank]), sum(counts))
 
     def own(self, per_class: Tensor, n: int) -> Tensor:
@@ -84,7 +82,7 @@ def largest(x: Tensor, target: Tensor, m: int, cut: Cut) -> tuple[Tensor, Tensor
     if size < m:
         values = torch.nn.functional.pad(values, (0, m - size), value=-math.inf)
         names = torch.nn.functional.pad(names, (0, m - size), value=-1)
-    values, names = _Gather.apply(values, cut.shards), _gather(names, cut.shards)
+    values, names = _Gather.apply(values, cut.shards), cut.shards.gather(names)
     chosen = values.detach().topk(m, sorted=True).indices
     values, names = values.gather(-1, chosen), names.gather(-1, chosen)
     own = target.unsqueeze(-1)
@@ -96,20 +94,13 @@ def largest(x: Tensor, target: Tensor, m: int, cut: Cut) -> tuple[Tensor, Tensor
     return values, (names == own).long().argmax(-1), names
 
 
-def _gather(values: Tensor, shards: Shards) -> Tensor:
-    """What all ranks have, side by side on the last axis; alike on all of them."""
-    parts = [torch.empty_like(values) for _ in range(shards.size)]
-    distributed.all_gather(parts, values.contiguous(), group=shards.group)
-    return torch.cat(parts, -1)
-
-
 class _Gather(torch.autograd.Function):
-    """The same; the gradient, alike on all ranks, is that of one's own part."""
+    """What all ranks have; the gradient, alike on all of them, is that of one's own part."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, shards: Shards) -> Tensor:
         ctx.statics = shards.rank * values.shape[-1], values.shape[-1]
-        return _gather(values, shards)
+        return shards.gather(values)
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from softorder import _check
+from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.neighbours import (
     DISTANCES,
     distances,
     nearest_neighbours,
 )
-from softorder.ops import calibrate_temperature, log_soft_topk, soft_topk
+from softorder.ops import _cut, calibrate_temperature, log_soft_topk, soft_topk
 
 _LOSSES = {"share": "soft_topk", "log_share": "log_soft_topk"}
 
@@ -95,6 +98,8 @@ class SoftKNN(Tempered):
         labels: Tensor,
         templates: Tensor | None = None,
         template_labels: Tensor | None = None,
+        *,
+        group: Any = None,
     ) -> Tensor:
         """The loss, a scalar: the mean over the queries.
 
@@ -104,36 +109,49 @@ class SoftKNN(Tempered):
             templates: inputs of the network, (T, ...). None: the queries are each other's
                 templates, and none is its own.
             template_labels: their classes, (T,).
+            group: a process group whose ranks have templates of their own, perhaps none, and the
+                same queries. The loss is that of all templates, alike on all ranks; `backward()`
+                gives every rank its own share of the gradients of the network, to be added up:
+                `so.distributed.sum_gradients`.
         """
         _check.neighbours.labels("labels", labels, len(queries))
         _check.together(templates=templates, template_labels=template_labels)
-        scores = self._scores(queries, templates)
+        shards = _shards(group, templates)
+        scores = self._scores(queries, templates, shards)
         if template_labels is None:
             template_labels = labels
         _check.neighbours.labels("template_labels", template_labels, scores.shape[1])
-        return self._loss(scores, labels.unsqueeze(1) == template_labels)
+        return self._loss(scores, labels.unsqueeze(1) == template_labels, shards)
 
-    def _scores(self, queries: Tensor, templates: Tensor | None) -> Tensor:
+    def _scores(self, queries: Tensor, templates: Tensor | None, shards: Whole = WHOLE) -> Tensor:
         """Minus the distances; -inf of an item to itself."""
         features = self.features(queries)
         if templates is not None:
-            _check.neighbours.enough(self.k, len(templates))
+            _check.neighbours.enough(self.k, _total(len(templates), queries, shards))
             return -distances(features, self.features(templates), self.distance)
         _check.neighbours.enough(self.k, len(features) - 1)
         scores = -distances(features, features, self.distance)
         itself = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
         return torch.where(itself, -math.inf, scores)
 
-    def _loss(self, scores: Tensor, same: Tensor) -> Tensor:
+    def _loss(self, scores: Tensor, same: Tensor, shards: Whole = WHOLE) -> Tensor:
         options: dict[str, Any] = {"method": self.method, "temperature": self.temperature}
+        if isinstance(shards, Shards):
+            options |= {"dim": -1, "mask": None, "largest": True, "shards": shards}
         if self.loss == "share":
-            weights = soft_topk(scores, self.k, **options)
-            return 1 - (weights * same).sum(-1).mean() / self.k
-        logs = torch.where(same, log_soft_topk(scores, self.k, **options), -math.inf)
-        teaches = (logs > -math.inf).any(-1)
+            weights = _operator("soft_topk", shards)(scores, self.k, **options)
+            return 1 - shards.common((weights * same).sum(-1)).mean() / self.k
+        logs = _operator("log_soft_topk", shards)(scores, self.k, **options)
+        logs = torch.where(same, logs, -math.inf)
+        nothing = logs.new_full((len(logs), 1), -math.inf)
+        top = shards.most(torch.cat([logs.detach(), nothing], -1).amax(-1, keepdim=True))
+        teaches = (top > -math.inf).squeeze(-1)
         # A row of -inf alone has no derivative: it is replaced before, and left out after.
-        own = torch.where(teaches.unsqueeze(-1), logs, 0.0).logsumexp(-1) - math.log(self.k)
-        return -torch.where(teaches, own, 0.0).sum() / teaches.sum().clamp(min=1)
+        parts = torch.exp(logs - torch.where(top > -math.inf, top, 0.0))
+        total = shards.common(parts.sum(-1))
+        own = torch.where(teaches, total, 1.0).log() + torch.where(teaches, top.squeeze(-1), 0.0)
+        losses = torch.where(teaches, own - math.log(self.k), 0.0)
+        return -losses.sum() / teaches.sum().clamp(min=1)
 
     @torch.no_grad()
     def calibrate(
@@ -152,15 +170,19 @@ class SoftKNN(Tempered):
         return temperature
 
     @torch.no_grad()
-    def remember(self, inputs: Tensor, labels: Tensor, *, batch: int = 1024) -> SoftKNN:
+    def remember(
+        self, inputs: Tensor, labels: Tensor, *, batch: int = 1024, group: Any = None
+    ) -> SoftKNN:
         """Keeps the features of these inputs, the templates of all predictions. Returns self.
 
-        They are part of the state dict. After further training, call it again.
+        They are part of the state dict. After further training, call it again. With a process group
+        every rank remembers templates of its own, and all predict together, the same.
         """
         _check.neighbours.labels("labels", labels, len(inputs))
-        _check.neighbours.enough(self.k, len(inputs))
+        self._shards = _shards(group, inputs)
         self.templates = self._features_in_batches(inputs, batch)
         self.template_labels = labels.to(self.templates.device, torch.long)
+        _check.neighbours.enough(self.k, _total(len(inputs), self.templates, self._shards))
         return self
 
     @torch.no_grad()
@@ -168,28 +190,49 @@ class SoftKNN(Tempered):
         self, queries: Tensor, *, batch: int = 1024, block: int = 4096
     ) -> tuple[Tensor, Tensor]:
         """Distances and indices of the k nearest remembered templates, (Q, k) each."""
-        _check.neighbours.remembered(len(self.templates), "remember")
-        features = self._features_in_batches(queries, batch)
-        return nearest_neighbours(
-            features, self.templates, self.k, distance=self.distance, block=block
-        )
+        found = self._neighbours(queries, batch, block)
+        return found.distances, found.indices
 
     def predict_proba(self, queries: Tensor, *, batch: int = 1024, block: int = 4096) -> Tensor:
         """The share of every class among the k nearest: (Q, classes)."""
-        _, indices = self.kneighbors(queries, batch=batch, block=block)
-        classes = int(self.template_labels.max()) + 1
-        votes = torch.zeros(len(indices), classes, device=indices.device)
-        labels = self.template_labels[indices]
+        labels = self._neighbours(queries, batch, block).labels
+        highest = torch.cat([self.template_labels, self.template_labels.new_zeros(1)]).max()
+        classes = int(self._shards.most(highest)) + 1
+        votes = torch.zeros(len(labels), classes, device=labels.device)
         return votes.scatter_add_(1, labels, torch.full_like(labels, 1 / self.k, dtype=votes.dtype))
 
     def predict(self, queries: Tensor, *, batch: int = 1024, block: int = 4096) -> Tensor:
         """The class of most of the k nearest; of equal ones, the first."""
         return self.predict_proba(queries, batch=batch, block=block).argmax(-1)
 
+    def _neighbours(self, queries: Tensor, batch: int, block: int) -> _Neighbours:
+        """The k nearest of one's own templates; then, with other ranks, the k nearest of those."""
+        shards, own = self._shards, len(self.templates)
+        _check.neighbours.remembered(_total(own, queries, shards), "remember")
+        features = self._features_in_batches(queries, batch)
+        k = min(self.k, own)
+        if k == 0:
+            lengths, indices = features.new_empty(len(features), 0), _no_places(features)
+        else:
+            lengths, indices = nearest_neighbours(
+                features, self.templates, k, distance=self.distance, block=block
+            )
+        labels = self.template_labels[indices]
+        if not isinstance(shards, Shards):
+            return _Neighbours(lengths, indices, labels)
+        missing = (0, self.k - k)
+        lengths = pad(lengths, missing, value=math.inf)
+        places = pad(indices + shards.before(own, features), missing, value=-1)
+        every = [shards.gather(v) for v in (lengths, places, pad(labels, missing))]
+        best, chosen = every[0].topk(self.k, largest=False)
+        return _Neighbours(best, *(v.gather(-1, chosen) for v in every[1:]))
+
     def _features_in_batches(self, inputs: Tensor, batch: int) -> Tensor:
         _check.count("batch", batch, least=1)
         with _evaluating(self.network):
             return torch.cat([self.features(part) for part in inputs.split(batch)])
+
+    _shards: Whole = WHOLE  # that have templates, too
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         # The templates come in the number in which they were saved.
@@ -201,6 +244,37 @@ class SoftKNN(Tempered):
 
     def extra_repr(self) -> str:
         return self.describe("k", "method", "temperature", "distance", "loss")
+
+
+class _Neighbours(NamedTuple):
+    distances: Tensor
+    indices: Tensor
+    labels: Tensor
+
+
+def _no_places(features: Tensor) -> Tensor:
+    return torch.empty(len(features), 0, dtype=torch.long, device=features.device)
+
+
+def _shards(group: Any, templates: Tensor | None) -> Whole:
+    if group is None:
+        return WHOLE
+    _check.distributed.initialised()
+    _check.needed("templates", templates, "with a group")
+    return Shards(group)
+
+
+def _total(own: int, like: Tensor, shards: Whole) -> int:
+    """The number of templates on all ranks."""
+    if shards.alone:
+        return own
+    return int(shards.add(torch.tensor(float(own), device=like.device)).item())
+
+
+def _operator(name: str, shards: Whole) -> Callable[..., Tensor]:
+    if isinstance(shards, Shards):
+        return partial(_cut.topk, name)
+    return {"soft_topk": soft_topk, "log_soft_topk": log_soft_topk}[name]
 
 
 @contextmanager
