@@ -14,5 +14,6 @@ rank.py        the rank and sort suite, with rank_cases.py and rank_figures.py
 transport.py   the transport suite
 sampling.py    the k-hot sampling suite
 losses.py      the losses suite, with loss_cases.py
+sharded.py     rows that are cut among processes, and sharded_model.py of many ranks
 machine.py     where it was measured
 """

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from softorder.cli._extras import require
 
-_SUITES = ("topk", "rank", "transport", "families", "sampling", "losses", "levels", "compile")
+_SUITES = (
+    "topk",
+    "rank",
+    "transport",
+    "families",
+    "sampling",
+    "losses",
+    "levels",
+    "compile",
+    "sharded",
+)
 
 _EPILOG = """\
 examples:
@@ -21,6 +31,7 @@ examples:
   softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench levels                    the same kernels at every SIMD level of this CPU
   softorder bench compile                   compiled graphs against eager mode
+  softorder bench sharded                   rows that are cut among processes
   softorder bench topk --device cuda        soft top-k on a GPU; writes to reports/
   softorder bench --only 128x1000 laplace   one shape and one density
   softorder bench --only call memory        the cost of a small call, and the memory

@@ -19,14 +19,14 @@ class Team:
         self.size = size
         self._processes = []
 
-    def run(self, function, *arguments):
-        """What the function returns on every rank."""
+    def run(self, function, *arguments, dying=()):
+        """What the function returns on every rank, but for those that do not live to tell."""
         if not self._processes:
             self._start()
         for pipe in self._pipes:
             pipe.send((function, arguments))
         try:
-            answers = [self._answer(rank) for rank in range(self.size)]
+            answers = [self._answer(rank) for rank in range(self.size) if rank not in dying]
         except BaseException:
             self.stop()
             raise

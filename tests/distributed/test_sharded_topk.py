@@ -1,6 +1,8 @@
 """Soft top-k of rows that are cut among ranks: as on one machine."""
 
 import math
+import os
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 
 import softorder as so
 from tests import bank
+from tests.distributed.team import Team
 from tests.oracles.densities import BUILT_IN
 from tests.user_density import Student
 
@@ -295,3 +298,20 @@ def test_different_numbers_are_found_out(pair, what):
 def test_without_a_process_group():
     with pytest.raises(RuntimeError, match="init_process_group"):
         so.distributed.soft_topk(torch.randn(5), 2)
+
+
+def _survive():
+    """Rank 1 dies; the others get an error from their next exchange."""
+    if distributed.get_rank() == 1:
+        os._exit(1)
+    started = time.monotonic()
+    with pytest.raises(RuntimeError):
+        so.distributed.soft_topk(torch.randn(3, 50), 5)
+    return time.monotonic() - started
+
+
+def test_a_rank_that_dies_is_an_error_on_the_others():
+    team = Team(2)
+    (seconds,) = team.run(_survive, dying=(1,))
+    team.stop()
+    assert seconds <= 40  # the patience of the group is 30 seconds
