@@ -61,6 +61,10 @@ class Operator:
             return self.on_cpu(*arguments)
         return self.dispatched(*arguments)
 
+    def at_once(self, *arguments: Any) -> Any:
+        """What the dispatcher would call for plain tensors, where these are."""
+        return (self.on_cuda if arguments[0].is_cuda else self.on_cpu)(*arguments)
+
     def on_cpu(self, *arguments: Any) -> Any:
         """What the dispatcher calls for CPU tensors."""
         kernel = self._on_cpu[_native.kind()]

@@ -27,7 +27,6 @@ from triton.compiler import ASTSource
 
 from softorder.kernels._triton import compiler_options
 
-
 #: Rows of every tile: each power of two that one may have, and a length that fits nowhere.
 LENGTHS = (*(2**i for i in range(15)), 10**6)
 

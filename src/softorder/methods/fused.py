@@ -48,7 +48,7 @@ class _Fused(torch.autograd.Function):
         plain: Plain,
         options: tuple[Any, ...],
     ) -> Tensor:
-        found = as_tuple(kernel.forward.on_cpu(scores, temperature, descending, *options))
+        found = as_tuple(kernel.forward.at_once(scores, temperature, descending, *options))
         ctx.statics = descending, kernel, plain, options
         kept = scores, temperature, *kernel.keep(scores, found, *options)
         ctx.save_for_backward(*kept)
@@ -62,14 +62,21 @@ class _Fused(torch.autograd.Function):
         scores, temperature, *kept = saved
         descending, kernel, plain, options = ctx.statics
         wanted = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled() or not (_check.eager() and _check.plain(upstream)):
+        if torch.is_grad_enabled() or not (_check.eager() and _ordinary(upstream)):
             _check.dense("the gradient", upstream)
             gradients = _plain_backward(plain, scores, temperature, wanted, upstream)
         else:
             arguments = upstream, kept, temperature, descending, wanted[1], *options
-            gradients = kernel.vjp.on_cpu(*arguments)
+            gradients = kernel.vjp.at_once(*arguments)
         found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]
         return *found, None, None, None, None
+
+
+def _ordinary(upstream: Tensor) -> bool:
+    """Whether a kernel may take it as it is, on the CPU or on a GPU."""
+    if not upstream.is_cuda:
+        return _check.plain(upstream)
+    return type(upstream) in _check.PLAIN and not upstream.is_neg()
 
 
 def _plain_backward(
