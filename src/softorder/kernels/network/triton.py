@@ -191,9 +191,7 @@ def _values_vjp(ask: Problem, upstream: Tensor) -> Tensor:
     each = (ask.plan.depth + 1) * size.height * size.width
     programs = _programs(ask, -(-ask.rows // size.height), each)
     out, scratch = torch.empty_like(x), x.new_empty(programs * each)
-    ask.launch(
-        network_values_vjp, programs, size, (upstream,), (ask.plan.places, scratch, out)
-    )
+    ask.launch(network_values_vjp, programs, size, (upstream,), (ask.plan.places, scratch, out))
     return out
 
 
@@ -229,7 +227,7 @@ def _programs(ask: Problem, wanted: int, each: int) -> int:
 
 def _chunk(ask: Problem, size: Tile) -> int:
     """How many rows of P a program takes: all of a row of scores, if there are many of these."""
-    chunks = max(2 * processors(ask.x.device) // ask.rows, 1)
+    chunks = 1 if interpreted() else max(2 * processors(ask.x.device) // ask.rows, 1)
     return -(-ask.k // (chunks * size.height)) * size.height
 
 

@@ -7,7 +7,8 @@ v of this wire, v' of its partner and w the part that is swapped,
     gradients of values                     g + (w - u f(u)) (g' - g),  u = (b - a)/τ
 
 on the lower wire a and on the higher wire b alike. Short networks exchange values between the
-threads of a warp; longer ones by a scratch of their program, which caches hold.
+threads of a warp; longer ones by a scratch of their program, which caches hold. Before what another
+thread may have written there is read, all wait at a barrier.
 """
 
 # mypy: ignore-errors
@@ -52,7 +53,7 @@ def network_values(
     for layer in range(depth):
         to = tl.load(partners + layer * width + wire)
         d = _exchange(v, to, scratch, near) - v
-        part, _, _ = _swap(d, to, wire, live, scale, comparator)
+        part = _swap(d, to, wire, live, scale, comparator)[0]
         v += part * d
     t = _exchange(v, tl.load(outputs + wire), scratch, near)
     t = start - t if descending else start + t
@@ -88,7 +89,7 @@ def network_values_vjp(
     step = tl.num_programs(0) * height
     for begin in range(tl.program_id(0) * height, rows, step):
         row = begin + tl.arange(0, height)[:, None]
-        _, v = _enter(scores, row, wire, rows, n, descending)
+        v = _enter(scores, row, wire, rows, n, descending)[1]
         scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
         _follow(v, wire, live, scale, partners, scratch, trace, depth, comparator, near)
         at = upstream + row.to(tl.int64) * k + place
@@ -101,6 +102,7 @@ def network_values_vjp(
             g += (part - u * slope) * (_exchange(g, to, scratch, near) - g)
         out = by_scores + row.to(tl.int64) * n + wire
         tl.store(out, g, mask=(row < rows) & (wire < n))
+        tl.debug_barrier()
 
 
 @triton.jit
@@ -131,7 +133,7 @@ def network_matrix(
     chunks = tl.cdiv(k, chunk)
     for item in range(tl.program_id(0), rows * chunks, tl.num_programs(0)):
         row = item // chunks + tl.arange(0, 1)[:, None]
-        _, v = _enter(scores, row, wire, rows, n, descending)
+        v = _enter(scores, row, wire, rows, n, descending)[1]
         scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
         _follow(v, wire, live, scale, partners, scratch, trace, depth, comparator, near)
         first = (item % chunks) * chunk
@@ -142,10 +144,11 @@ def network_matrix(
                 layer = depth - 1 - behind
                 to = tl.load(partners + layer * width + wire)
                 d = _remembered(trace, layer, 1, width)
-                part, _, _ = _swap(d, to, wire, live, scale, comparator)
+                part = _swap(d, to, wire, live, scale, comparator)[0]
                 q += part * (_exchange(q, to, scratch, near) - q)
             out = p + (row.to(tl.int64) * k + place) * n + wire
             tl.store(out, q, mask=(place < k) & (wire < n))
+        tl.debug_barrier()
 
 
 @triton.jit
@@ -183,7 +186,7 @@ def network_matrix_vjp(
     chunks = tl.cdiv(k, chunk)
     for item in range(tl.program_id(0), rows * chunks, tl.num_programs(0)):
         row = item // chunks + tl.arange(0, 1)[:, None]
-        _, v = _enter(scores, row, wire, rows, n, descending)
+        v = _enter(scores, row, wire, rows, n, descending)[1]
         scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
         for layer in range(depth):
             tl.store(parts + layer * width + wire, tl.zeros_like(v))
@@ -198,7 +201,7 @@ def network_matrix_vjp(
                 other = _exchange(q, to, scratch, near) - q
                 _remember(rest, layer, other)
                 d = _remembered(trace, layer, 1, width)
-                part, _, _ = _swap(d, to, wire, live, scale, comparator)
+                part = _swap(d, to, wire, live, scale, comparator)[0]
                 q += part * other
             tl.debug_barrier()
             at = upstream + (row.to(tl.int64) * k + place) * n + wire
@@ -209,7 +212,7 @@ def network_matrix_vjp(
                 sums = parts + layer * width + wire
                 tl.store(sums, tl.load(sums) + by_part)
                 d = _remembered(trace, layer, 1, width)
-                part, _, _ = _swap(d, to, wire, live, scale, comparator)
+                part = _swap(d, to, wire, live, scale, comparator)[0]
                 g += part * (_exchange(g, to, scratch, near) - g)
             tl.debug_barrier()
         g = tl.zeros_like(v)
@@ -266,7 +269,7 @@ def _follow(
         to = tl.load(partners + layer * v.shape[1] + wire)
         d = _exchange(v, to, scratch, near) - v
         _remember(trace, layer, d)
-        part, _, _ = _swap(d, to, wire, live, scale, comparator)
+        part = _swap(d, to, wire, live, scale, comparator)[0]
         v += part * d
     tl.debug_barrier()
 

@@ -153,7 +153,7 @@ def _chunk(rows: int, k: int, size: Tile, device: torch.device) -> int:
 
     Whole tiles of them, so that x is read once for as many as there are.
     """
-    programs = max(2 * processors(device) // rows, 1)
+    programs = 1 if interpreted() else max(2 * processors(device) // rows, 1)
     return -(-k // (programs * size.height)) * size.height
 
 

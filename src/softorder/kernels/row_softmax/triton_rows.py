@@ -315,9 +315,7 @@ def _anchor(first, u, here, rank, inside, neural: tl.constexpr):
 
 
 @triton.jit
-def _weights(
-    x, level, a, a_level, rank, scale, neural: tl.constexpr, descending: tl.constexpr
-):
+def _weights(x, level, a, a_level, rank, scale, neural: tl.constexpr, descending: tl.constexpr):
     """e^-drop/τ: 1 at the anchor, 0 at what is not finite."""
     if neural:
         gap = a.to(tl.float64) - x.to(tl.float64)

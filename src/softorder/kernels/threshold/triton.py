@@ -350,7 +350,7 @@ def _of_rows(size: Tile, streamed: bool, density: int, dtype: str) -> Iterator[C
             (density, size.height, size.width, streamed, writes, skips),
             size.warps,
             size.height * size.width,
-            f"passes + {2 + writes}" if streamed else "1",
+            f"passes + {1 + writes}" if streamed else "1",
             str(int(writes)),
         )
 
