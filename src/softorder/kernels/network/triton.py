@@ -1,8 +1,8 @@
 """Launches of the Triton networks.
 
-Rows whose wires fit a tile go through all layers in one launch; longer ones are left to plain torch.
-Infinities and NaN are completed around the kernels, in plain torch too. Nothing is kept for the way
-back but the scores.
+Rows whose wires fit a tile go through all layers in one launch; longer ones are left to plain
+torch. Infinities and NaN are completed around the kernels, in plain torch too. Nothing is kept for
+the way back but the scores.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def network_values_vjp(
     width: tl.constexpr,
     near: tl.constexpr,
 ):
-    """The gradients of the scores; `places` says where the value of a wire comes out, if below k."""
+    """Gradients of the scores; `places` says where the value of a wire comes out, if below k."""
     scratch += tl.program_id(0).to(tl.int64) * (depth + 1) * height * width
     trace = scratch + height * width
     wire = tl.arange(0, width)[None, :]

@@ -5,9 +5,9 @@ Row s of the finite scores, in order, is a softmax with a known maximum, at its 
     SoftSort     e^-|a - x|/τ
     NeuralSort   e^-(2 (U(x) - U(a)) - (2s + 1) (a - x))/τ,  U(x) = Σ_{y > x} (y - x)
 
-descending, or the same of -x. So one pass finds the sum of a row and one writes it; where x stays on
-chip it is read once. `order` has the places of the finite scores in order, then those of -inf, then
-the others; `taken` says how many are finite.
+descending, or the same of -x. So one pass finds the sum of a row and one writes it; where x stays
+on chip it is read once. `order` has the places of the finite scores in order, then those of -inf,
+then the others; `taken` says how many are finite.
 """
 
 # mypy: ignore-errors
@@ -343,7 +343,7 @@ def _exceptions(x, first, n, finite, streamed: tl.constexpr):
     """How many are +inf, and how many NaN; x are the first of n."""
     certain = tl.sum(tl.sum((x == float("inf")).to(tl.int32), 1), 0)
     spoiled = tl.sum(tl.sum((x != x).to(tl.int32), 1), 0)
-    if streamed:
+    if streamed:  # noqa: SIM102, this one is decided when the kernel is compiled
         if finite < n:
             certain, spoiled = certain * 0, spoiled * 0
             for begin in range(0, n, x.shape[1]):
