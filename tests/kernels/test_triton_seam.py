@@ -141,6 +141,7 @@ def test_soft_topk_on_a_device_that_is_not_there(operator, number):
 def test_the_compiler_spills_nothing(choice):
     target, density, n, kernel = choice
     options = ["--target", target, "--density", density, "--n", n, "--kernel", kernel]
+    options += ["--folder", "threshold", "--dtype", "float32"]
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     command = [sys.executable, "-c", "import sys; from softorder.cli import main; sys.exit(main())"]
     done = subprocess.run(

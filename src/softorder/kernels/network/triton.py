@@ -132,8 +132,8 @@ def _plan(n: int, k: int, kind: str | None, device: torch.device) -> Plan:
     places = np.full(width, k, dtype=np.int32)
     outputs[:k] = network.outputs
     places[outputs[:k]] = np.arange(k)
-    tables = (torch.from_numpy(table).to(device) for table in (partners, outputs, places))
-    return Plan(*tables, network.depth)
+    tables = [torch.from_numpy(table).to(device) for table in (partners, outputs, places)]
+    return Plan(tables[0], tables[1], tables[2], network.depth)
 
 
 class Problem(NamedTuple):

@@ -117,8 +117,8 @@ def vjp(
     launch(row_softmax_sums, grid, x.device, size.warps, v, *ask.inputs, sums, *numbers)
     grid = (count, -(-n // size.width))
     launch(row_softmax_columns, grid, x.device, size.warps, v, *ask.inputs, sums, found, *numbers)
-    numbers = k, n, ask.neural, descending, _scan(n)
-    launch(row_softmax_finish, (count,), x.device, 4, order, taken, sums, found, out, *numbers)
+    rest = k, n, ask.neural, descending, _scan(n)
+    launch(row_softmax_finish, (count,), x.device, 4, order, taken, sums, found, out, *rest)
     return out, no_gradient(out)
 
 

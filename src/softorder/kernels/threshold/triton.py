@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -43,18 +43,23 @@ _ROOMS = (256, 1024)  # for the sums of the pieces of a row
 _ROUNDS = 3  # then so many passes are made; what they leave takes longer
 
 
-def tile(n: int, wide: bool, density: int, gradient: bool = False) -> Tile:
+def tile(
+    n: int, wide: bool, density: int, gradient: bool = False, by_temperature: bool = False
+) -> Tile:
     """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed.
 
     `softorder gpu` shows that none of them spills a register. What has few sums has room for more:
-    the gradients, and Laplace's p in float32.
+    the gradients, most of all without that of τ, and Laplace's p in float32. With 16 warps a thread
+    has 128 registers, of which a row of 16,384 takes 32, and its upstream as many.
     """
     width, size = max(power_of_two(n), 16), 1 + wide
     if width <= _SHORT:
         return Tile(max(64 // (size * width), 2 // size), width, 1)
     longest = _LONG // size**2
-    roomy = gradient or (density == 0 and not wide)
-    if roomy and longest < width <= 2 * longest:
+    more = 2 if gradient or (density == 0 and not wide) else 1
+    if gradient and not (wide or by_temperature):
+        more = 4
+    if longest < width <= more * longest:
         return Tile(1, width, 16)
     width = min(width, longest)
     return Tile(1, width, min(max(width * size // 256, 1), 8))
@@ -244,7 +249,7 @@ def backward(
     if rows == 0 or n == 0:
         return by_scores, by_row.zero_()
     temperature, stride = per_row(temperature, x)
-    size = _tile(n, rows, b.dtype, density, gradient=True)
+    size = _tile(n, rows, b.dtype, density, True, by_temperature)
     pieces = _pieces(n, rows, size, x.device)
     if pieces > 1:
         inputs = (v, x if index is None else index.contiguous(), x, temperature, b.contiguous())
@@ -303,8 +308,15 @@ def _exact(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype is torch.float64 else torch.float32
 
 
-def _tile(n: int, rows: int, dtype: torch.dtype, density: int, gradient: bool = False) -> Tile:
-    size = tile(n, dtype is torch.float64, density, gradient)
+def _tile(
+    n: int,
+    rows: int,
+    dtype: torch.dtype,
+    density: int,
+    gradient: bool = False,
+    by_temperature: bool = False,
+) -> Tile:
+    size = tile(n, dtype is torch.float64, density, gradient, by_temperature)
     if interpreted():  # there a program takes its time, whatever its size
         most = max(2**16 // size.width, 1)
         return size._replace(height=min(power_of_two(rows), most) if n < _SPLIT else 1)
@@ -323,13 +335,20 @@ def configurations(dtype: str, lengths: Sequence[int] = LENGTHS) -> Iterator[Con
 
 def _of_density(density: int, dtype: str, lengths: Sequence[int]) -> Iterator[Configuration]:
     wide = dtype == "fp64"
-    for gradient in (False, True):
-        sizes = ((tile(n, wide, density, gradient), n) for n in lengths)
-        for size, streamed in dict.fromkeys((size, n > size.width) for size, n in sizes):
-            rows = _of_gradients if gradient else _of_rows
-            yield from rows(size, streamed, density, dtype)
+    for size, streamed in _sizes(lengths, wide, density):
+        yield from _of_rows(size, streamed, density, dtype)
+    for name, (one_entry, by_temperature) in _GRADIENTS.items():
+        for size, streamed in _sizes(lengths, wide, density, True, by_temperature):
+            kind = f"{name}, {_length(size, streamed)} scores", one_entry, by_temperature
+            yield _of_gradients(*kind, size, streamed, density, dtype)
     if max(lengths) >= _SPLIT:
         yield from _of_pieces(tile(_SPLIT, wide, density), density, dtype)
+
+
+def _sizes(lengths: Sequence[int], *kind: Any) -> Iterable[tuple[Tile, bool]]:
+    """The tiles for rows of these lengths, and whether they are streamed."""
+    sizes = ((tile(n, *kind), n) for n in lengths)
+    return dict.fromkeys((size, n > size.width) for size, n in sizes)
 
 
 def _pointers(dtype: str) -> tuple[str, str]:
@@ -364,20 +383,27 @@ _GRADIENTS = {
 }
 
 
-def _of_gradients(size: Tile, streamed: bool, density: int, dtype: str) -> Iterator[Configuration]:
+def _of_gradients(
+    name: str,
+    one_entry: bool,
+    by_temperature: bool,
+    size: Tile,
+    streamed: bool,
+    density: int,
+    dtype: str,
+) -> Configuration:
     x, b = _pointers(dtype)
-    for name, (one_entry, by_temperature) in _GRADIENTS.items():
-        index = "*i64" if one_entry else x
-        yield Configuration(
-            f"{name}, {_length(size, streamed)} scores",
-            topk_backward,
-            (x, index, x, "*fp64", b, x, "*fp64", *("i32",) * 3),
-            (density, size.height, size.width, streamed, one_entry, by_temperature),
-            size.warps,
-            size.height * size.width,
-            str((1 + streamed) * (2 - one_entry)),
-            "1",
-        )
+    index = "*i64" if one_entry else x
+    return Configuration(
+        name,
+        topk_backward,
+        (x, index, x, "*fp64", b, x, "*fp64", *("i32",) * 3),
+        (density, size.height, size.width, streamed, one_entry, by_temperature),
+        size.warps,
+        size.height * size.width,
+        str((1 + streamed) * (2 - one_entry)),
+        "1",
+    )
 
 
 def _length(size: Tile, streamed: bool) -> str:
