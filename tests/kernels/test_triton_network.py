@@ -1,5 +1,6 @@
 """The Triton networks, in Triton's interpreter."""
 
+import itertools
 import math
 
 import pytest
@@ -11,14 +12,13 @@ from softorder.kernels.network import reference
 from softorder.kernels.network.layers import COMPARATORS
 from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS
-from tests.kernels.fused import vjp
+from tests.kernels.fused import launches, vjp
 from tests.laws.all_laws import EAGER
 from tests.laws.registry import cases
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
 _BOUND = {torch.float64: 1e-12, torch.float32: 1e-5}  # steep comparators enlarge rounding errors
-_DTYPES = pytest.mark.parametrize("dtype", _BOUND, ids=str)
 _MATRIX = pytest.mark.parametrize("matrix", [False, True], ids=["values", "matrix"])
 
 
@@ -65,32 +65,33 @@ def _in_turn():
 
 
 @pytest.mark.parametrize(("kind", "comparator", "dtype", "descending"), list(_in_turn()))
-@_MATRIX
-@pytest.mark.parametrize("k", [3, 11])
+@pytest.mark.parametrize(
+    ("matrix", "k"),
+    [(False, 2), (False, 6), (True, 2), pytest.param(True, 6, marks=pytest.mark.slow)],
+)
 def test_networks(kind, comparator, dtype, descending, matrix, k):
-    x = torch.randn(3, 11, generator=torch.Generator().manual_seed(0)).to(dtype)
-    _assert_same(x, kind, comparator, k, matrix, descending, [0.1, 0.5, 2.0])
+    x = torch.randn(2, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
+    _assert_same(x, kind, comparator, k, matrix, descending, [0.2, 2.0])
 
 
-@_DTYPES
+def _both_ways():
+    for dtype, descending in itertools.product(_BOUND, (True, False)):
+        default = (dtype is torch.float32) == descending
+        yield pytest.param(dtype, descending, marks=[] if default else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize(("dtype", "descending"), list(_both_ways()))
 @_MATRIX
-@pytest.mark.parametrize("descending", [True, False])
-def test_infinities_and_nan(dtype, matrix, descending):
+@pytest.mark.parametrize("k", [3, pytest.param(5, marks=pytest.mark.slow)])
+def test_infinities_and_nan(dtype, matrix, descending, k):
     """Only finite scores have wires, the first ones."""
     inf, nan = math.inf, math.nan
-    rows = [
-        [0.5, inf, -1.0, -inf, inf, 2.0, -inf],
-        [0.5, 1.0, nan, 2.0, inf, 3.0, -inf],
-        [-inf] * 7,
-        [inf] * 7,
-        [-inf, -inf, 0.25, -inf, -inf, -inf, -inf],
-    ]
-    for k in (2, 7):
-        _assert_same(torch.tensor(rows, dtype=dtype), None, "cauchy", k, matrix, descending)
+    rows = [[0.5, inf, -1.0, -inf, 2.0], [0.5, nan, 2.0, inf, -inf], [-inf] * 5, [inf] * 5]
+    _assert_same(torch.tensor(rows, dtype=dtype), None, "cauchy", k, matrix, descending)
 
 
-@_MATRIX
 @pytest.mark.parametrize("comparator", COMPARATORS)
+@pytest.mark.parametrize("matrix", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_extreme_temperatures(comparator, matrix):
     x = torch.randn(2, 6, generator=torch.Generator().manual_seed(1))
     _assert_same(x, None, comparator, 3, matrix, temperature=[1e-30, 1e30])
@@ -99,8 +100,8 @@ def test_extreme_temperatures(comparator, matrix):
 @_MATRIX
 @pytest.mark.parametrize("n", [70, pytest.param(1000, marks=pytest.mark.slow)])
 def test_longer_networks_exchange_by_scratch(n, matrix):
-    x = torch.randn(2, n, generator=torch.Generator().manual_seed(n))
-    _assert_same(x, None, "cauchy", 3, matrix)
+    x = torch.randn(1, n, generator=torch.Generator().manual_seed(n))
+    _assert_same(x, None, "cauchy", 2, matrix)
 
 
 @_MATRIX
@@ -132,24 +133,20 @@ def test_through_autograd_and_no_rows(matrix):
     def call(x):
         method = NetworkMethod("pairwise", "logistic")
         if matrix:
-            return so.soft_permutation(x, k=2, method=method, temperature=0.7)
+            return so.soft_permutation(x, method=method, temperature=0.7)
         return so.soft_sort(x, method=method, temperature=0.7)
 
-    assert call(torch.empty(0, 5)).shape == ((0, 2, 5) if matrix else (0, 5))
+    assert call(torch.empty(0, 5)).shape == ((0, 5, 5) if matrix else (0, 5))
     x = torch.randn(5, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     assert torch.autograd.gradcheck(call, x.requires_grad_(), fast_mode=True)
 
 
 def _laws():
-    """By default a few laws.
-
-    Where there are no scores nothing is launched, and a temperature that learns is plain torch's.
-    """
+    """By default a few of those that call the kernels."""
     for number, law in enumerate(EAGER):
         for place, case in enumerate(cases()):
-            launched = not any(word in str(law) for word in ("empty", "differences", "second"))
-            if case.name == "network" and law.binds(case) and launched:
-                turn = (number + 5 * place) % 16 == 0
+            if case.name == "network" and law.binds(case) and launches(law):
+                turn = (number + 5 * place) % 32 == 3
                 yield pytest.param(law, case, marks=[] if turn else [pytest.mark.slow])
 
 

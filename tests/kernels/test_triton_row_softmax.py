@@ -11,7 +11,7 @@ from softorder.kernels import _native, _triton, row_softmax
 from softorder.kernels.row_softmax import reference
 from softorder.kernels.row_softmax.cpu import FAMILIES
 from tests import bank
-from tests.kernels.fused import vjp
+from tests.kernels.fused import launches, vjp
 from tests.laws.all_laws import EAGER
 from tests.laws.registry import cases
 
@@ -96,8 +96,8 @@ def test_infinities_and_nan(family, dtype, descending, k):
 def test_longer_rows_are_streamed(family, n):
     """Longer than any tile, and than what the scan takes at a time."""
     x = torch.randn(1, n, generator=torch.Generator().manual_seed(0))
-    x[0, [3, n - 100]], x[0, n - 10] = math.inf, -math.inf
-    _, order, taken = _assert_same(x, family, 4, 0.5, True)
+    x[0, n - 100], x[0, n - 10] = math.inf, -math.inf
+    _, order, taken = _assert_same(x, family, 2, 0.5, True)
     finite = x[0, order[0, : int(taken)].long()]
     assert torch.equal(finite, finite.sort(descending=True).values)
 
@@ -134,15 +134,11 @@ def test_through_autograd_and_no_rows(family):
 
 
 def _laws():
-    """By default a few laws.
-
-    Where there are no scores nothing is launched, and a temperature that learns is plain torch's.
-    """
+    """By default a few of those that call the kernels."""
     for number, law in enumerate(EAGER):
         for place, case in enumerate(cases()):
-            launched = not any(word in str(law) for word in ("empty", "differences", "second"))
-            if case.name in FAMILIES and law.binds(case) and launched:
-                turn = (number + 5 * place) % 40 == 0
+            if case.name in FAMILIES and law.binds(case) and launches(law):
+                turn = (number + 5 * place) % 60 == 0
                 yield pytest.param(law, case, marks=[] if turn else [pytest.mark.slow])
 
 
