@@ -92,6 +92,20 @@ def test_rows_on_chip_are_read_and_written_once(traffic, number, density, n):
     )
 
 
+def test_gradients_of_long_rows_are_on_chip(traffic):
+    """Where the temperature does not learn: up to 16,384 scores."""
+    from softorder.kernels.threshold import triton as kernels
+
+    n = 12_000
+    x, k, tau = _row(n)
+    _, b = kernels.forward(x, k, tau, 0)
+    traffic.loads.clear()
+    upstream = torch.ones_like(x)
+    by_scores, _ = kernels.backward(upstream, x, tau, b, 0, False)
+    assert (traffic.reads(x, upstream), traffic.writes(by_scores)) == (2 * n, n)
+    assert _declared("threshold", "laplace: gradient, 16384 scores") == ("2", "1")
+
+
 @pytest.mark.parametrize(
     ("number", "density"),
     [
