@@ -30,7 +30,7 @@ from softorder.kernels.network.wires import Wires
 from softorder.kernels.sort.completion import Completion
 from softorder.networks.choice import network_for
 
-LONGEST = 4096  #: so many wires, and half as many of float64, fit a tile
+LONGEST = 4096  #: so many wires fit a tile; of float64, or for a matrix, half as many
 _NEAR = 64  # wires whose values the threads of a warp exchange
 _SCRATCH = 2**26  # bytes, so that caches hold them
 
@@ -67,7 +67,7 @@ def run(
 ) -> tuple[Tensor]:
     """The first k values (..., k), or the matrix (..., k, n) that maps scores to them."""
     settings = temperature, descending, kind, comparator, k, matrix
-    if not _fits(scores):
+    if not _fits(scores, matrix):
         return reference.run(scores, *settings)
     exceptions = Completion.of(scores, descending)
     wires = Wires(exceptions.only_finite(scores), exceptions.live)
@@ -90,7 +90,7 @@ def vjp(
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the scores; the values on the wires are computed anew."""
     scores = kept[0]
-    if not _fits(scores):
+    if not _fits(scores, matrix):
         settings = temperature, descending, by_temperature, kind, comparator, k, matrix
         return reference.vjp(upstream, kept, *settings)
     exceptions = Completion.of(scores, descending)
@@ -105,9 +105,14 @@ def vjp(
     return by_scores, no_gradient(by_scores)
 
 
-def _fits(scores: Tensor) -> bool:
-    wide = scores.dtype is torch.float64
-    return scores.numel() > 0 and scores.shape[-1] <= LONGEST // (1 + wide)
+def _fits(scores: Tensor, matrix: bool) -> bool:
+    return scores.numel() > 0 and scores.shape[-1] <= _longest(
+        scores.dtype is torch.float64, matrix
+    )
+
+
+def _longest(wide: bool, matrix: bool) -> int:
+    return LONGEST // 2 if wide or matrix else LONGEST
 
 
 # ---- launches -----------------------------------------------------------------------------------
@@ -246,7 +251,7 @@ def configurations(dtype: str, lengths: Sequence[int] = LENGTHS) -> Iterator[Con
     """Every way in which the kernels are launched for networks of so many wires."""
     if dtype not in ("fp32", "fp64"):
         return
-    x, longest = f"*{dtype}", LONGEST // (1 + (dtype == "fp64"))
+    x = f"*{dtype}"
     inputs = (x, "*i32", "*fp64", "*i32", "*i32", x, x)
     kernels: tuple[tuple[str, Any, tuple[str, ...], int], ...] = (
         ("values", network_values, inputs, 5),
@@ -256,7 +261,9 @@ def configurations(dtype: str, lengths: Sequence[int] = LENGTHS) -> Iterator[Con
     )
     for number, comparator in enumerate(COMPARATORS):
         for name, kernel, types, numbers in kernels:
-            sizes = (tile(n, matrix=numbers == 6) for n in lengths if n <= longest)
+            matrix = kernel in (network_matrix, network_matrix_vjp)
+            longest = _longest(dtype == "fp64", matrix)
+            sizes = (tile(n, matrix) for n in lengths if n <= longest)
             for size in dict.fromkeys(sizes):
                 for descending in (False, True):
                     down = "descending" if descending else "ascending"

@@ -43,21 +43,20 @@ _ROOMS = (256, 1024)  # for the sums of the pieces of a row
 _ROUNDS = 3  # then so many passes are made; what they leave takes longer
 
 
-def tile(
-    n: int, wide: bool, density: int, gradient: bool = False, by_temperature: bool = False
-) -> Tile:
+def tile(n: int, wide: bool, density: int, gradient: bool = False, crowded: bool = False) -> Tile:
     """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed.
 
     `softorder gpu` shows that none of them spills a register. What has few sums has room for more:
-    the gradients, most of all without that of τ, and Laplace's p in float32. With 16 warps a thread
-    has 128 registers, of which a row of 16,384 takes 32, and its upstream as many.
+    Laplace's p in float32, and the gradients, most of all if not `crowded` by that of τ or by half
+    formats. With 16 warps a thread has 128 registers, of which a row of 16,384 takes 32, and its
+    upstream as many.
     """
     width, size = max(power_of_two(n), 16), 1 + wide
     if width <= _SHORT:
         return Tile(max(64 // (size * width), 2 // size), width, 1)
     longest = _LONG // size**2
     more = 2 if gradient or (density == 0 and not wide) else 1
-    if gradient and not (wide or by_temperature):
+    if gradient and not (wide or crowded):
         more = 4
     if longest < width <= more * longest:
         return Tile(1, width, 16)
@@ -249,7 +248,8 @@ def backward(
     if rows == 0 or n == 0:
         return by_scores, by_row.zero_()
     temperature, stride = per_row(temperature, x)
-    size = _tile(n, rows, b.dtype, density, True, by_temperature)
+    crowded = by_temperature or x.element_size() < 4
+    size = _tile(n, rows, b.dtype, density, True, crowded)
     pieces = _pieces(n, rows, size, x.device)
     if pieces > 1:
         inputs = (v, x if index is None else index.contiguous(), x, temperature, b.contiguous())
@@ -314,9 +314,9 @@ def _tile(
     dtype: torch.dtype,
     density: int,
     gradient: bool = False,
-    by_temperature: bool = False,
+    crowded: bool = False,
 ) -> Tile:
-    size = tile(n, dtype is torch.float64, density, gradient, by_temperature)
+    size = tile(n, dtype is torch.float64, density, gradient, crowded)
     if interpreted():  # there a program takes its time, whatever its size
         most = max(2**16 // size.width, 1)
         return size._replace(height=min(power_of_two(rows), most) if n < _SPLIT else 1)
@@ -338,7 +338,8 @@ def _of_density(density: int, dtype: str, lengths: Sequence[int]) -> Iterator[Co
     for size, streamed in _sizes(lengths, wide, density):
         yield from _of_rows(size, streamed, density, dtype)
     for name, (one_entry, by_temperature) in _GRADIENTS.items():
-        for size, streamed in _sizes(lengths, wide, density, True, by_temperature):
+        crowded = by_temperature or dtype in ("fp16", "bf16")
+        for size, streamed in _sizes(lengths, wide, density, True, crowded):
             kind = f"{name}, {_length(size, streamed)} scores", one_entry, by_temperature
             yield _of_gradients(*kind, size, streamed, density, dtype)
     if max(lengths) >= _SPLIT:
