@@ -106,9 +106,8 @@ def vjp(
 
 
 def _fits(scores: Tensor, matrix: bool) -> bool:
-    return scores.numel() > 0 and scores.shape[-1] <= _longest(
-        scores.dtype is torch.float64, matrix
-    )
+    wide = scores.dtype is torch.float64
+    return scores.numel() > 0 and scores.shape[-1] <= _longest(wide, matrix)
 
 
 def _longest(wide: bool, matrix: bool) -> int:
