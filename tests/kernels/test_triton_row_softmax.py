@@ -124,6 +124,17 @@ def test_a_row_does_not_depend_on_the_others(family):
 
 
 @_FAMILIES
+def test_programs_share_the_rows_of_a_permutation(family, monkeypatch):
+    """As on a GPU: a few rows of P in each program, where there are few rows of scores."""
+    from softorder.kernels.row_softmax import triton as kernels
+
+    monkeypatch.setattr(kernels, "interpreted", lambda: False)
+    monkeypatch.setattr(kernels, "processors", lambda device: 2)
+    x = torch.randn(1, 300, generator=torch.Generator().manual_seed(3))
+    _assert_same(x, family, 9, 0.5, False)
+
+
+@_FAMILIES
 def test_through_autograd_and_no_rows(family):
     def p(x):
         return so.soft_permutation(x, k=3, method=family, temperature=0.7)
