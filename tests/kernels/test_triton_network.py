@@ -144,9 +144,9 @@ def test_through_autograd_and_no_rows(matrix):
 def _laws():
     """By default a few of those that call the kernels."""
     for number, law in enumerate(EAGER):
-        for place, case in enumerate(cases()):
+        for case in cases():
             if case.name == "network" and law.binds(case) and launches(law):
-                turn = (number + 5 * place) % 32 == 3
+                turn = number % 8 == 2 and case.operator == "soft_sort"
                 yield pytest.param(law, case, marks=[] if turn else [pytest.mark.slow])
 
 
