@@ -10,13 +10,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import softorder as so
-from softorder.kernels import _native, _triton
+from softorder import _check
+from softorder.kernels import _native, _triton, row_softmax
 
 needs_triton = pytest.mark.skipif(_triton.problem() is not None, reason=str(_triton.problem()))
 
 
 def test_the_operators_are_registered_for_cuda():
-    for name in ("threshold", "soft_topk_forward", "soft_topk_backward"):
+    names = ["threshold", "soft_topk_forward", "soft_topk_backward"]
+    names += ["row_softmax", "row_softmax_vjp", "network", "network_vjp"]
+    for name in names:
         assert torch._C._dispatch_has_kernel_for_dispatch_key(f"softorder::{name}", "CUDA")
 
 
@@ -111,6 +114,52 @@ def test_launches_ask_nothing(n):
     assert gradient.double().sum().abs() < 1e-6 * n
 
 
+@needs_triton
+@pytest.mark.parametrize("n", [5, 300])
+@pytest.mark.parametrize("family", ["softsort", "neuralsort"])
+def test_launches_of_rows_ask_nothing(family, n):
+    from softorder.kernels.row_softmax import triton as kernels
+
+    scores = torch.randn(2, n, generator=torch.Generator().manual_seed(0))
+    tau = torch.tensor([0.5, 1.0], dtype=torch.float64)
+    with _native.use("triton"), _NoQuestions():
+        p, order, taken = kernels.rows(scores, tau, True, family, 3)
+        gradient, _ = kernels.vjp(p, (scores, p, order, taken), tau, True, False, family, 3)
+    torch.testing.assert_close(p.sum(-1), torch.ones(2, 3))
+    assert gradient.double().sum().abs() < 1e-5 * n
+
+
+@needs_triton
+@pytest.mark.parametrize("matrix", [False, True])
+def test_launches_of_networks_ask_nothing(matrix):
+    from softorder.kernels.network import triton as kernels
+
+    scores = torch.randn(2, 5, generator=torch.Generator().manual_seed(0))
+    settings = None, "cauchy", 2, matrix
+    tau = torch.tensor([0.5, 1.0], dtype=torch.float64)
+    with _native.use("triton"), _NoQuestions():
+        (result,) = kernels.run(scores, tau, True, *settings)
+        gradient, _ = kernels.vjp(torch.ones_like(result), [scores], tau, True, False, *settings)
+    assert result.shape == ((2, 2, 5) if matrix else (2, 2))
+    assert gradient.shape == scores.shape
+
+
+def test_another_device_is_not_asked_whether_scores_are_finite():
+    with FakeTensorMode():
+        assert not _check.finite(torch.zeros(3, device="cuda"))
+    assert _check.finite(torch.zeros(3))
+
+
+def test_a_kernel_runs_where_its_tensors_are(monkeypatch):
+    """Without the dispatcher too."""
+    forward = row_softmax.rows.forward
+    monkeypatch.setattr(forward, "on_cuda", lambda *arguments: "GPU")
+    monkeypatch.setattr(forward, "on_cpu", lambda *arguments: "CPU")
+    with FakeTensorMode():
+        assert forward.at_once(torch.empty(2, 3, device="cuda")) == "GPU"
+    assert forward.at_once(torch.empty(2, 3)) == "CPU"
+
+
 @pytest.mark.parametrize("operator", [so.soft_topk, so.log_soft_topk])
 @pytest.mark.parametrize("number", [lambda v: v, lambda v: torch.tensor(v, device="cuda")])
 def test_soft_topk_on_a_device_that_is_not_there(operator, number):
@@ -141,6 +190,7 @@ def test_soft_topk_on_a_device_that_is_not_there(operator, number):
 def test_the_compiler_spills_nothing(choice):
     target, density, n, kernel = choice
     options = ["--target", target, "--density", density, "--n", n, "--kernel", kernel]
+    options += ["--folder", "threshold", "--dtype", "float32"]
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     command = [sys.executable, "-c", "import sys; from softorder.cli import main; sys.exit(main())"]
     done = subprocess.run(

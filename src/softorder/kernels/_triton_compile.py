@@ -1,11 +1,21 @@
-"""Compiles Triton kernels for GPUs that need not be there, and reads what the compiler says."""
+"""Compiles Triton kernels for GPUs that need not be there, and reads what the compiler says.
+
+Every `triton.py` in a folder of kernels says what its launcher may choose:
+
+    configurations(dtype, lengths)
+
+yields a Configuration for each tile and each set of flags that rows of these lengths can meet, for
+scores of that dtype ("fp16", "bf16", "fp32" or "fp64"); nothing for a dtype that it does not take.
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +26,9 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from softorder.kernels._triton import compiler_options
+
+#: Rows of every tile: each power of two that one may have, and a length that fits nowhere.
+LENGTHS = (*(2**i for i in range(15)), 10**6)
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,21 @@ class Configuration:
                 options=compiler_options(warps, gpu.target.backend == "cuda"),
             )
         return Binary(made, gpu, warps)
+
+
+def folders() -> tuple[str, ...]:
+    """The folders of kernels that have a triton.py."""
+    here = Path(__file__).parent
+    return tuple(sorted(path.parent.name for path in here.glob("*/triton.py")))
+
+
+def configurations(
+    folder: str, dtype: str, lengths: Sequence[int] = LENGTHS
+) -> Iterator[Configuration]:
+    """What the launcher of a folder may choose."""
+    module = importlib.import_module(f"softorder.kernels.{folder}.triton")
+    found: Iterator[Configuration] = module.configurations(dtype, lengths)
+    return found
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from softorder.kernels import _triton
 from softorder.kernels._operators import Fused, Pair
 from softorder.kernels.network import cpu, reference
+
+_gpu = _triton.Module("softorder.kernels.network.triton")
 
 
 def _keep(scores: Tensor, found: Sequence[Tensor], *options: object) -> Sequence[Tensor]:
@@ -40,6 +43,7 @@ run = Fused(
     outputs=1,
     reference=Pair(reference.run, reference.vjp),
     cpu=Pair(cpu.run, cpu.vjp),
+    triton=Pair(_gpu.run, _gpu.vjp),
     keep=_keep,
     fake=_fake,
 )

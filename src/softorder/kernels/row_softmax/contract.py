@@ -13,8 +13,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels import _triton
 from softorder.kernels._operators import Fused, Pair
 from softorder.kernels.row_softmax import cpu, reference
+
+_gpu = _triton.Module("softorder.kernels.row_softmax.triton")
 
 
 def _keep(scores: Tensor, found: Sequence[Tensor], family: str, k: int) -> Sequence[Tensor]:
@@ -35,6 +38,7 @@ rows = Fused(
     outputs=3,
     reference=Pair(reference.rows, reference.vjp),
     cpu=Pair(cpu.rows, cpu.vjp),
+    triton=Pair(_gpu.rows, _gpu.vjp),
     keep=_keep,
     fake=_fake,
 )

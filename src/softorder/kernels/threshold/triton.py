@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from triton.language import float32, float64
 
+from softorder.kernels._density_numbers import COMPILED, NUMBERED
 from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
-from softorder.kernels._triton_compile import Configuration
+from softorder.kernels._triton_compile import LENGTHS, Configuration
 from softorder.kernels.threshold.triton_rows import topk_backward, topk_forward
 from softorder.kernels.threshold.triton_split import (
     SUMS,
@@ -37,21 +39,26 @@ _SHORT = 64  # so many scores: several rows in one program of one warp, which ne
 _LONG = 4096  # so many float32 scores stay in the registers of 8 warps, of float64 a quarter
 _SPLIT = 2**15  # rows of so many scores are split, where they are few
 _SAMPLE = 4096  # scores of such a row are solved first
+_ROOMS = (256, 1024)  # for the sums of the pieces of a row
 _ROUNDS = 3  # then so many passes are made; what they leave takes longer
 
 
-def tile(n: int, wide: bool, density: int, gradient: bool = False) -> Tile:
+def tile(n: int, wide: bool, density: int, gradient: bool = False, crowded: bool = False) -> Tile:
     """The tile for rows of n scores, of float64 if it is wide. Longer rows than it are streamed.
 
     `softorder gpu` shows that none of them spills a register. What has few sums has room for more:
-    the gradients, and Laplace's p in float32.
+    Laplace's p in float32, and the gradients, most of all if not `crowded` by that of τ or by half
+    formats. With 16 warps a thread has 128 registers, of which a row of 16,384 takes 32, and its
+    upstream as many.
     """
     width, size = max(power_of_two(n), 16), 1 + wide
     if width <= _SHORT:
         return Tile(max(64 // (size * width), 2 // size), width, 1)
     longest = _LONG // size**2
-    roomy = gradient or (density == 0 and not wide)
-    if roomy and longest < width <= 2 * longest:
+    more = 2 if gradient or (density == 0 and not wide) else 1
+    if gradient and not (wide or crowded):
+        more = 4
+    if longest < width <= more * longest:
         return Tile(1, width, 16)
     width = min(width, longest)
     return Tile(1, width, min(max(width * size // 256, 1), 8))
@@ -176,7 +183,7 @@ def _solve_in_pieces(ask: Problem, pieces: int, size: Tile, p: Tensor | None) ->
             ask.k_stride,
             ask.temperature_stride,
             ask.density,
-            power_of_two(pieces),
+            _room(pieces),
         )
     launch(
         topk_forward,
@@ -241,7 +248,8 @@ def backward(
     if rows == 0 or n == 0:
         return by_scores, by_row.zero_()
     temperature, stride = per_row(temperature, x)
-    size = _tile(n, rows, b.dtype, density, gradient=True)
+    crowded = by_temperature or x.element_size() < 4
+    size = _tile(n, rows, b.dtype, density, True, crowded)
     pieces = _pieces(n, rows, size, x.device)
     if pieces > 1:
         inputs = (v, x if index is None else index.contiguous(), x, temperature, b.contiguous())
@@ -250,7 +258,7 @@ def backward(
         grid = (rows, pieces)
         launch(topk_gradient_pieces, grid, x.device, size.warps, *inputs, sums, *numbers)
         outputs = (sums, by_scores, by_row)
-        rest = (by_temperature, power_of_two(pieces))
+        rest = (by_temperature, _room(pieces))
         launch(topk_write_gradients, grid, x.device, size.warps, *inputs, *outputs, *numbers, *rest)
         return by_scores, by_row
     launch(
@@ -283,7 +291,12 @@ def _pieces(n: int, rows: int, size: Tile, device: torch.device) -> int:
     busy = processors(device)
     if n < _SPLIT or rows >= busy:
         return 1
-    return min(2 * busy // rows, -(-n // (2 * size.width)), 1024)
+    return min(2 * busy // rows, -(-n // (2 * size.width)), _ROOMS[-1])
+
+
+def _room(pieces: int) -> int:
+    """For the sums of so many pieces. Two sizes are enough: every other one is compiled anew."""
+    return next(size for size in _ROOMS if pieces <= size)
 
 
 def _piece(n: int, pieces: int, size: Tile) -> int:
@@ -295,8 +308,15 @@ def _exact(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype is torch.float64 else torch.float32
 
 
-def _tile(n: int, rows: int, dtype: torch.dtype, density: int, gradient: bool = False) -> Tile:
-    size = tile(n, dtype is torch.float64, density, gradient)
+def _tile(
+    n: int,
+    rows: int,
+    dtype: torch.dtype,
+    density: int,
+    gradient: bool = False,
+    crowded: bool = False,
+) -> Tile:
+    size = tile(n, dtype is torch.float64, density, gradient, crowded)
     if interpreted():  # there a program takes its time, whatever its size
         most = max(2**16 // size.width, 1)
         return size._replace(height=min(power_of_two(rows), most) if n < _SPLIT else 1)
@@ -305,60 +325,95 @@ def _tile(n: int, rows: int, dtype: torch.dtype, density: int, gradient: bool = 
 
 # ---- what may be launched -----------------------------------------------------------------------
 
-_WIDTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 10**6)
+
+def configurations(dtype: str, lengths: Sequence[int] = LENGTHS) -> Iterator[Configuration]:
+    """Every way in which the kernels are launched for rows of these lengths."""
+    for density in range(COMPILED):
+        for kernel in _of_density(density, dtype, lengths):
+            yield replace(kernel, name=f"{NUMBERED[density].name}: {kernel.name}")
 
 
-def configurations(
-    density: int, wide: bool = False, widths: Sequence[int] = _WIDTHS
-) -> Iterator[Configuration]:
-    """Every way in which the kernels are launched for rows of any length."""
-    for gradient in (False, True):
-        sizes = ((tile(n, wide, density, gradient), n) for n in widths)
-        for size, streamed in dict.fromkeys((size, n > size.width) for size, n in sizes):
-            rows = _of_gradients if gradient else _of_rows
-            yield from rows(size, streamed, density, wide)
-    if max(widths) >= _SPLIT:
-        yield from _of_pieces(tile(_SPLIT, wide, density), density, wide)
+def _of_density(density: int, dtype: str, lengths: Sequence[int]) -> Iterator[Configuration]:
+    wide = dtype == "fp64"
+    for size, streamed in _sizes(lengths, wide, density):
+        yield from _of_rows(size, streamed, density, dtype)
+    for name, (one_entry, by_temperature) in _GRADIENTS.items():
+        crowded = by_temperature or dtype in ("fp16", "bf16")
+        for size, streamed in _sizes(lengths, wide, density, True, crowded):
+            kind = f"{name}, {_length(size, streamed)} scores", one_entry, by_temperature
+            yield _of_gradients(*kind, size, streamed, density, dtype)
+    if max(lengths) >= _SPLIT:
+        yield from _of_pieces(tile(_SPLIT, wide, density), density, dtype)
 
 
-def _of_rows(size: Tile, streamed: bool, density: int, wide: bool) -> Iterator[Configuration]:
-    x, length = "*fp64" if wide else "*fp32", "more" if streamed else size.width
-    for name, writes in (("p", True), ("threshold", False)):
+def _sizes(lengths: Sequence[int], *kind: Any) -> Iterable[tuple[Tile, bool]]:
+    """The tiles for rows of these lengths, and whether they are streamed."""
+    sizes = ((tile(n, *kind), n) for n in lengths)
+    return dict.fromkeys((size, n > size.width) for size, n in sizes)
+
+
+def _pointers(dtype: str) -> tuple[str, str]:
+    """To scores, and to what is kept in more digits."""
+    return f"*{dtype}", "*fp64" if dtype == "fp64" else "*fp32"
+
+
+def _of_rows(size: Tile, streamed: bool, density: int, dtype: str) -> Iterator[Configuration]:
+    x, b = _pointers(dtype)
+    kinds = [("p", True, False), ("threshold", False, False)]
+    if streamed:
+        kinds.append(("threshold, if not yet solved", False, True))
+    for name, writes, skips in kinds:
         yield Configuration(
-            f"{name}, {length} scores",
+            f"{name}, {_length(size, streamed)} scores",
             topk_forward,
-            (x, "*fp64", "*fp64", x, x, "*i32", "*i32", *("i32",) * 4),
-            (density, size.height, size.width, streamed, writes, False),
+            (x, "*fp64", "*fp64", x, b, "*i32", "*i32", *("i32",) * 4),
+            (density, size.height, size.width, streamed, writes, skips),
             size.warps,
             size.height * size.width,
-            f"passes + {2 + writes}" if streamed else "1",
+            f"passes + {1 + writes}" if streamed else "1",
             str(int(writes)),
         )
 
 
-def _of_gradients(size: Tile, streamed: bool, density: int, wide: bool) -> Iterator[Configuration]:
-    x, length = "*fp64" if wide else "*fp32", "more" if streamed else size.width
-    for name, one_entry, by_temperature in (
-        ("gradient", False, False),
-        ("gradient τ", False, True),
-        ("gradient of one entry", True, True),
-    ):
-        index = "*i64" if one_entry else x
-        yield Configuration(
-            f"{name}, {length} scores",
-            topk_backward,
-            (x, index, x, "*fp64", x, x, "*fp64", *("i32",) * 3),
-            (density, size.height, size.width, streamed, one_entry, by_temperature),
-            size.warps,
-            size.height * size.width,
-            str((1 + streamed) * (2 - one_entry)),
-            "1",
-        )
+#: Gradients: whether upstream is one entry, and whether the temperature has one.
+_GRADIENTS = {
+    "gradient": (False, False),
+    "gradient τ": (False, True),
+    "gradient of one entry": (True, False),
+    "gradient τ of one entry": (True, True),
+}
 
 
-def _of_pieces(size: Tile, density: int, wide: bool) -> Iterator[Configuration]:
-    x, exact = ("*fp64", float64) if wide else ("*fp32", float32)
-    most, numbers = 256, ("i32",) * 4
+def _of_gradients(
+    name: str,
+    one_entry: bool,
+    by_temperature: bool,
+    size: Tile,
+    streamed: bool,
+    density: int,
+    dtype: str,
+) -> Configuration:
+    x, b = _pointers(dtype)
+    index = "*i64" if one_entry else x
+    return Configuration(
+        name,
+        topk_backward,
+        (x, index, x, "*fp64", b, x, "*fp64", *("i32",) * 3),
+        (density, size.height, size.width, streamed, one_entry, by_temperature),
+        size.warps,
+        size.height * size.width,
+        str((1 + streamed) * (2 - one_entry)),
+        "1",
+    )
+
+
+def _length(size: Tile, streamed: bool) -> str:
+    return "more" if streamed else str(size.width)
+
+
+def _of_pieces(size: Tile, density: int, dtype: str) -> Iterator[Configuration]:
+    (x, b), exact = _pointers(dtype), float64 if dtype == "fp64" else float32
+    numbers = ("i32",) * 4
     yield Configuration(
         "sums, in pieces",
         topk_sweep_pieces,
@@ -369,43 +424,54 @@ def _of_pieces(size: Tile, density: int, wide: bool) -> Iterator[Configuration]:
         "1",
         "0",
     )
-    yield Configuration(
-        "step, in pieces",
-        topk_step,
-        ("*fp64", "*fp64", "*fp64", "*fp64", "*i32", x, "*i32", "i32", *numbers),
-        (density, most),
-        4,
-        9 * most,
-        "0",
-        "0",
-    )
+    for room in _ROOMS:
+        yield Configuration(
+            f"step, up to {room} pieces",
+            topk_step,
+            ("*fp64", "*fp64", "*fp64", "*fp64", "*i32", b, "*i32", "i32", *numbers),
+            (density, room),
+            4,
+            9 * room,
+            "0",
+            "0",
+        )
     yield Configuration(
         "p, in pieces",
         topk_write_pieces,
-        (x, "*fp64", x, x, *numbers),
+        (x, "*fp64", b, x, *numbers),
         (density, size.width),
         size.warps,
         size.width,
         "1",
         "1",
     )
-    yield Configuration(
-        "gradient sums, in pieces",
-        topk_gradient_pieces,
-        (x, x, x, "*fp64", x, "*fp64", *numbers),
-        (density, size.width, False),
-        size.warps,
-        size.width,
-        "2",
-        "0",
-    )
-    yield Configuration(
-        "gradient τ, in pieces",
-        topk_write_gradients,
-        (x, x, x, "*fp64", x, "*fp64", x, "*fp64", *numbers),
-        (density, size.width, False, True, most),
-        size.warps,
-        size.width,
-        "2",
-        "1",
-    )
+    yield from _of_gradient_pieces(size, density, dtype)
+
+
+def _of_gradient_pieces(size: Tile, density: int, dtype: str) -> Iterator[Configuration]:
+    (x, b), numbers = _pointers(dtype), ("i32",) * 4
+    for name, (one_entry, by_temperature) in _GRADIENTS.items():
+        inputs = (x, "*i64" if one_entry else x, x, "*fp64", b, "*fp64")
+        reads = str(2 - one_entry)
+        if not by_temperature:
+            yield Configuration(
+                f"{name} sums, in pieces",
+                topk_gradient_pieces,
+                (*inputs, *numbers),
+                (density, size.width, one_entry),
+                size.warps,
+                size.width,
+                reads,
+                "0",
+            )
+        for room in _ROOMS:
+            yield Configuration(
+                f"{name}, up to {room} pieces",
+                topk_write_gradients,
+                (*inputs, x, "*fp64", *numbers),
+                (density, size.width, one_entry, by_temperature, room),
+                size.warps,
+                size.width,
+                reads,
+                "1",
+            )
