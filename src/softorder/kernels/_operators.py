@@ -149,7 +149,7 @@ class Fused:
         if temperature.requires_grad and torch.is_grad_enabled() and not self.learns_temperature:
             return False
         if self._has_triton and _triton.serves(scores):
-            return _check.eager()
+            return _check.eager() and type(scores) in _check.PLAIN
         if _check.eager():
             return _native.serves(scores, temperature, most=_native.INT32)
         return _check.traceable() and _native.serves_traced(scores)

@@ -8,14 +8,16 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels import _native
 
 
 def at_hand(*values: Tensor) -> bool:
     """Whether the host can ask for these numbers without waiting: on a CPU, and not traced.
 
-    What is asked for may save time. It must not change a result: other devices are not asked.
+    What is asked for may save time. It must not change a result: other devices are not asked, nor
+    is a CPU that stands for a GPU.
     """
-    return _check.eager() and _check.plain(*values)
+    return _check.eager() and _check.plain(*values) and _native.kind() != "triton"
 
 
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels._operators import Fused, as_tuple
+from softorder.kernels._operators import Fused, Operator, as_tuple
 
 Plain = Callable[[Tensor, Tensor], Tensor]
 
@@ -48,7 +48,7 @@ class _Fused(torch.autograd.Function):
         plain: Plain,
         options: tuple[Any, ...],
     ) -> Tensor:
-        found = as_tuple(kernel.forward.on_cpu(scores, temperature, descending, *options))
+        found = as_tuple(_now(kernel.forward, scores, temperature, descending, *options))
         ctx.statics = descending, kernel, plain, options
         kept = scores, temperature, *kernel.keep(scores, found, *options)
         ctx.save_for_backward(*kept)
@@ -62,14 +62,24 @@ class _Fused(torch.autograd.Function):
         scores, temperature, *kept = saved
         descending, kernel, plain, options = ctx.statics
         wanted = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled() or not (_check.eager() and _check.plain(upstream)):
+        if torch.is_grad_enabled() or not (_check.eager() and _on_device(upstream)):
             _check.dense("the gradient", upstream)
             gradients = _plain_backward(plain, scores, temperature, wanted, upstream)
         else:
             arguments = upstream, kept, temperature, descending, wanted[1], *options
-            gradients = kernel.vjp.on_cpu(*arguments)
+            gradients = _now(kernel.vjp, *arguments)
         found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]
         return *found, None, None, None, None
+
+
+def _now(operator: Operator, *arguments: Any) -> Any:
+    """Its result; for CPU tensors without the dispatcher."""
+    return (operator.on_cpu if arguments[0].is_cpu else operator.dispatched)(*arguments)
+
+
+def _on_device(upstream: Tensor) -> bool:
+    """Whether a kernel can read this gradient."""
+    return _check.plain(upstream) or (type(upstream) in _check.PLAIN and upstream.is_cuda)
 
 
 def _plain_backward(
