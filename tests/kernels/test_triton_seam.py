@@ -16,7 +16,9 @@ needs_triton = pytest.mark.skipif(_triton.problem() is not None, reason=str(_tri
 
 
 def test_the_operators_are_registered_for_cuda():
-    for name in ("threshold", "soft_topk_forward", "soft_topk_backward"):
+    names = ("threshold", "soft_topk_forward", "soft_topk_backward", "fsum", "fsum_invert")
+    fused = ("soft_rank", "soft_sort", "soft_permutation")
+    for name in (*names, *fused, *(f"{name}_vjp" for name in fused)):
         assert torch._C._dispatch_has_kernel_for_dispatch_key(f"softorder::{name}", "CUDA")
 
 
@@ -24,10 +26,10 @@ def test_the_operators_are_registered_for_cuda():
 def test_an_operator_without_a_triton_kernel_is_served_by_plain_torch():
     scores = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
     with _native.use("torch"):
-        expected = so.soft_rank(scores)
+        expected = so.soft_rank(scores, method="permutahedron")
     before = _triton.calls.total()
     with _native.use("triton"):
-        torch.testing.assert_close(so.soft_rank(scores), expected)
+        torch.testing.assert_close(so.soft_rank(scores, method="permutahedron"), expected)
     assert _triton.calls.total() == before
 
 
@@ -121,6 +123,27 @@ def test_soft_topk_on_a_device_that_is_not_there(operator, number):
             result = operator(scores, number(2.0), method=method, temperature=number(0.5))
             assert result.device.type == "cuda"
             assert result.shape == scores.shape
+
+
+@pytest.mark.parametrize("method", ["laplace", "uniform"])
+@pytest.mark.parametrize("operator", [so.soft_rank, so.soft_sort, so.soft_permutation])
+def test_orderings_without_memory(operator, method):
+    """The same; but what indexes and differentiates a CUDA tensor needs a torch that knows CUDA."""
+    scores = torch.empty(3, 7, device="meta", requires_grad=True)
+    for descending in (False, True):
+        result = operator(scores, method=method, temperature=0.5, descending=descending)
+        (gradient,) = torch.autograd.grad(result.sum(), scores)
+        assert result.is_meta
+        assert gradient.is_meta
+
+
+@pytest.mark.parametrize("method", ["laplace", "uniform"])
+def test_the_cross_entropy_of_a_permutation_without_memory(method):
+    with FakeTensorMode():
+        scores = torch.empty(3, 7, device="meta", requires_grad=True)
+        target = torch.empty(3, 7, device="meta", dtype=torch.int64)
+        loss = so.losses.permutation_cross_entropy(scores, target, method=method)
+        assert torch.autograd.grad(loss, scores)[0].is_meta
 
 
 # ---- the compiler -------------------------------------------------------------------------------

@@ -42,6 +42,15 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
     return torch.where(scores == -math.inf, -math.inf, z * scale)
 
 
+def beside(value: Tensor, scores: Tensor) -> Tensor:
+    """A number per row, where the scores are. One number is written there: nothing is waited for."""
+    if value.device == scores.device:
+        return value
+    if value.numel() == 1 and not value.requires_grad and _check.eager() and _check.plain(value):
+        return torch.full(value.shape, value.item(), dtype=value.dtype, device=scores.device)
+    return value.to(scores.device)
+
+
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
     """1/τ as a column in the dtype of the scores, always finite. The solver rounds it alike."""
     return column(reciprocal(temperature, dtype))
