@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from softorder.cli import _extras
 from softorder.cli._table import Table
 from softorder.densities import BUILT_IN
 
+_IDEAS = ("threshold", "fsum", "permutation")  # the folders of kernels/ with Triton's
 _TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 _COLUMNS = (
     "kernel",
@@ -76,18 +78,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _binaries(arguments: argparse.Namespace) -> Iterator[tuple[str, Any, Any, str]]:
     from softorder.kernels import _triton_compile
-    from softorder.kernels.threshold import triton as threshold
 
     wanted = arguments.kernel or [""]
     for density in arguments.density or BUILT_IN:
         number = list(BUILT_IN).index(density)
         options = {} if arguments.n is None else {"widths": arguments.n}
-        for configuration in threshold.configurations(number, arguments.float64, **options):
-            label = f"{density}: {configuration.name}"
-            if any(part in label for part in wanted):
-                for target in arguments.target or _TARGETS:
-                    binary = configuration.compiled(_triton_compile.GPUS[target])
-                    yield label, binary, configuration, target
+        for idea in _IDEAS:
+            launches = importlib.import_module(f"softorder.kernels.{idea}.triton")
+            for configuration in launches.configurations(number, arguments.float64, **options):
+                label = f"{density}: {configuration.name}"
+                if any(part in label for part in wanted):
+                    for target in arguments.target or _TARGETS:
+                        binary = configuration.compiled(_triton_compile.GPUS[target])
+                        yield label, binary, configuration, target
 
 
 def _roofline(size: int) -> Table:

@@ -43,7 +43,7 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
 
 
 def beside(value: Tensor, scores: Tensor) -> Tensor:
-    """A number per row, where the scores are. One number is written there: nothing is waited for."""
+    """Numbers per row, where the scores are. A single one is written there, without waiting."""
     if value.device == scores.device:
         return value
     if value.numel() == 1 and not value.requires_grad and _check.eager() and _check.plain(value):

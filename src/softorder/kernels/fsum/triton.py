@@ -117,7 +117,7 @@ class Sources(NamedTuple):
     rest: Tensor
     weights: Tensor
     temperature: Tensor
-    count: Tensor
+    taken: Tensor  # how many count
     temperature_stride: int
     count_stride: int
     has_rest: bool
@@ -174,7 +174,7 @@ class Targets(NamedTuple):
 
     t: Tensor
     rest: Tensor
-    count: Tensor
+    taken: Tensor  # how many are wanted
     count_stride: int
     has_rest: bool
     counted: bool
@@ -210,7 +210,7 @@ def _laplace_scan(
     streamed = x.m > size.width
     piece = x.m if pieces == 1 else _piece(x.m, pieces, size)
     none = x.x.new_empty(1, dtype=torch.float64)
-    inputs = x.x, x.rest, x.weights, x.temperature, x.count
+    inputs = x.x, x.rest, x.weights, x.temperature, x.taken
     strides = x.temperature_stride, x.count_stride
     given = x.has_rest, x.weighted, x.counted
     piece_sums = none
@@ -273,8 +273,8 @@ def _laplace_at(x: Sources, t: Targets, sums: Tensor, derivative: int, moment: i
         t.rest,
         sums,
         x.temperature,
-        x.count,
-        t.count,
+        x.taken,
+        t.taken,
         out,
         x.rows,
         x.m,
@@ -316,7 +316,7 @@ def laplace_roots_of(
         sums,
         levels,
         x.temperature,
-        x.count,
+        x.taken,
         centre,
         rest,
         centre if segment is None else segment,
@@ -365,7 +365,7 @@ def _tree(x: Sources) -> Tensor:
             x.rest,
             x.weights,
             x.temperature,
-            x.count,
+            x.taken,
             tree,
             x.rows,
             x.m,
@@ -410,8 +410,8 @@ def _uniform_at(
         t.rest,
         tree,
         x.temperature,
-        x.count,
-        t.count,
+        x.taken,
+        t.taken,
         out,
         x.rows,
         x.m,
@@ -437,7 +437,7 @@ def _uniform_at(
 
 def _uniform_roots(x: Sources, levels: Tensor, centre: Tensor, rest: Tensor) -> None:
     tree, n = _tree(x), levels.shape[-1]
-    t = Targets(x.x, x.x, x.count, x.count_stride, False, x.counted)
+    t = Targets(x.x, x.x, x.taken, x.count_stride, False, x.counted)
     ends, begins = (
         _uniform_at(x, t, tree, 0, 0, x.x.new_empty(x.x.shape, dtype=torch.float64), side)
         for side in (0.5, -0.5)
@@ -455,7 +455,7 @@ def _uniform_roots(x: Sources, levels: Tensor, centre: Tensor, rest: Tensor) -> 
         begins,
         levels,
         x.temperature,
-        x.count,
+        x.taken,
         centre,
         rest,
         x.rows,

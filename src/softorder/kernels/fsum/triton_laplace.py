@@ -1,9 +1,9 @@
 """F-sums of the Laplace density: sums that decay along the sources, then targets between them.
 
 The first kernels leave left_i = Σ_{l <= i} w_l d^m e^-d and right_i = Σ_{l >= i} w_l d^m e^-d,
-d = |x_i - x_l|/τ, in planes of memory: left, right, and both with m = 1 where `moment` is. A program
-takes whole rows, block by block, with carries between the blocks; or a piece of a long row, after
-another kernel has summed up the pieces.
+d = |x_i - x_l|/τ, in planes of memory: left, right, and both with m = 1 where `moment` is. A
+program takes whole rows, block by block, with carries between the blocks; or a piece of a long
+row, after another kernel has summed up the pieces.
 """
 
 # mypy: ignore-errors
@@ -88,7 +88,7 @@ def laplace_scan(
             x, r, piece_sums, n, scale, begin, piece, m, moment, has_rest, True, pieces
         )
     blocks = tl.maximum((end - begin + width - 1) // width, 1)
-    for turn in range(0, blocks):
+    for turn in range(blocks):
         at = begin + (blocks - 1 - turn) * width
         right, right_moment, carry, carried = block(
             x, r, w, n, scale, at, carry, carried, moment, has_rest, weighted, True, width
@@ -103,8 +103,10 @@ def laplace_scan(
             if derivative == 0:
                 answer = (column + 1) + 0.5 * ((right - own) - left)
             else:
-                answer = 0.5 * (left_moment - right_moment) if moment == 1 else 0.5 * (
-                    (right - own) + left
+                answer = (
+                    0.5 * (left_moment - right_moment)
+                    if moment == 1
+                    else 0.5 * ((right - own) + left)
                 )
             tl.store((out + base)[:, None] + column, answer, mask=where)
         else:

@@ -98,9 +98,7 @@ def scan(d, w, backward: tl.constexpr):
 def scan_moments(d, w, backward: tl.constexpr):
     """e^-d from the start of a tile, that d, Σ w e^-d and Σ w d e^-d."""
     nothing = tl.zeros_like(w)
-    return tl.associative_scan(
-        (tl.exp(-d), d, w, nothing), 1, _after_with_moment, reverse=backward
-    )
+    return tl.associative_scan((tl.exp(-d), d, w, nothing), 1, _after_with_moment, reverse=backward)
 
 
 @triton.jit

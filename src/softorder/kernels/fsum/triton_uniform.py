@@ -113,7 +113,7 @@ def window_sums(
     """Σ w and Σ w (t - x)/τ over the sources [begin, end)."""
     total, moved = tl.zeros_like(t), tl.zeros_like(t)
     low, high = begin, end
-    for k in range(0, levels):
+    for k in range(levels):
         open_ = low < high
         at_low, at_high = open_ & (low % 2 == 1), open_ & (high % 2 == 1)
         for side in tl.static_range(2):
@@ -190,10 +190,9 @@ def uniform_at_targets(
         x, r, zeroth, first, t, t_rest, done, begun, size, levels, scale,
         has_source_rest, weighted, sums_moment,
     )  # fmt: skip
+    answer = moved if moment == 1 else total
     if derivative == 0:
         answer = done + (moved + 0.5 * total)
-    else:
-        answer = moved if moment == 1 else total
     answer = tl.where(where, answer, 0.0)
     tl.store((out + at * n)[:, None] + column, answer, mask=inside[:, None] & (column < n))
 

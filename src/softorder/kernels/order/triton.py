@@ -18,7 +18,7 @@ __all__ = ["rank", "rank_vjp", "sort", "sort_vjp"]
 
 
 def sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
-    """The sorted values; the sorted scores and their indices; segment, rest and slope of the roots."""
+    """The values in order, and what contract.py lists."""
     values, order = sort_scores(scores)
     rows = rows_of(values, order)
     centre, rest, slope = (torch.empty_like(values) for _ in range(3))

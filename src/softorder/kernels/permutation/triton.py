@@ -87,18 +87,43 @@ def vjp(
     pieces = min(blocks, max(2 * processors(x.device) // (lines * (k + 1)), 1))
     piece = -(-blocks // pieces) * width
     sums = centre.new_empty(*centre.shape, 2, pieces)
-    grid = (lines * (k + 1), pieces)
-    numbers = k, n, piece, stride, *constants
-    launch(permutation_slopes, grid, x.device, _warps(width), *inputs, tau, sums, *numbers)
+    launch(
+        permutation_slopes,
+        (lines * (k + 1), pieces),
+        x.device,
+        _warps(width),
+        *inputs,
+        tau,
+        sums,
+        k,
+        n,
+        piece,
+        stride,
+        *constants,
+    )
     slope, weighted = sums.sum(-1).unbind(-1)
     flat = slope < torch.finfo(slope.dtype).tiny
     mean = torch.where(flat, 0.0, weighted / torch.where(flat, 1.0, slope))
     parts = max(2 * processors(x.device) // (lines * blocks), 1)
     parts = min(parts, _PARTS, -(-(k + 1) // _LINES))
     found = mean.new_empty(parts, *x.shape)
-    numbers = lines, k, n, blocks, -(-(k + 1) // parts), stride, *constants
-    grid = (lines * blocks, parts)
-    launch(permutation_gradients, grid, x.device, _warps(width), *inputs, mean, tau, found, *numbers)
+    launch(
+        permutation_gradients,
+        (lines * blocks, parts),
+        x.device,
+        _warps(width),
+        *inputs,
+        mean,
+        tau,
+        found,
+        lines,
+        k,
+        n,
+        blocks,
+        -(-(k + 1) // parts),
+        stride,
+        *constants,
+    )
     by = found.sum(0) * inverse(temperature.to(x.device), found.dtype)
     by = torch.where(x.isnan().any(-1, keepdim=True), 0.0, by)  # NaN spoils its row
     return by.to(x.dtype), no_gradient(out)

@@ -34,7 +34,7 @@ def permutation_rows(
     width: tl.constexpr,
 ):
     """P between the thresholds of this program; what is infinite has its places [first, last)."""
-    row, at, column, where = _place(n, blocks, width)
+    row, column, where = _place(n, blocks, width)
     tau = tl.load(temperature + row * temperature_stride)
     x = tl.load(scores + row * n + column, mask=where, other=0.0).to(tl.float64)
     finite = tl.abs(x) < float("inf")
@@ -113,7 +113,7 @@ def permutation_gradients(
     width: tl.constexpr,
 ):
     """Σ_j f(u_ji) (mean_j - w_ji) over some of the thresholds."""
-    row, at, column, where = _place(n, blocks, width)
+    row, column, where = _place(n, blocks, width)
     tau = tl.load(temperature + row * temperature_stride)
     x = tl.load(scores + row * n + column, mask=where, other=float("inf")).to(tl.float64)
     live = tl.abs(x) < float("inf")
@@ -136,10 +136,10 @@ def permutation_gradients(
 
 @triton.jit
 def _place(n, blocks, width: tl.constexpr):
-    """The row of this program, its block, and its columns, of which those before n exist."""
+    """The row of this program, and its columns, of which those before n exist."""
     row, at = tl.program_id(0).to(tl.int64) // blocks, tl.program_id(0) % blocks
     column = at * width + tl.arange(0, width)
-    return row, at, column, column < n
+    return row, column, column < n
 
 
 @triton.jit
