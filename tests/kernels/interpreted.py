@@ -31,7 +31,7 @@ def only_triton(triton_serves, monkeypatch):
 
 
 def laws(operator, methods, turn):
-    """The laws of an operator, by default every 24th of them for the first method.
+    """The laws of an operator, by default a few of them for the first method.
 
     Some are about no scores at all, for which nothing is launched.
     """
@@ -39,7 +39,7 @@ def laws(operator, methods, turn):
         for case in cases():
             concerned = case.operator == operator and case.name in methods and law.binds(case)
             if concerned and "empty" not in str(law):
-                chosen = number % 24 == turn and case.name == methods[0]
+                chosen = number % 30 == turn and case.name == methods[0]
                 yield pytest.param(law, case, marks=[] if chosen else [pytest.mark.slow])
 
 

@@ -231,7 +231,7 @@ def test_launches_ask_nothing_and_take_linear_memory(density):
 @pytest.mark.parametrize(
     "choice",
     [
-        ("sm_90", "laplace", "1000", "gradient of ranks"),
+        ("sm_90", "laplace", "64", "gradient of ranks"),
         pytest.param(("sm_80", "uniform", "64", "tree over 64 scores"), marks=pytest.mark.slow),
         pytest.param(("sm_100", "laplace", "16", "roots"), marks=pytest.mark.slow),
         pytest.param(("gfx942", "normal", "1000", "gradient of a perm"), marks=pytest.mark.slow),

@@ -110,7 +110,7 @@ def test_hardly_anything():
 def test_a_first_derivative_runs_fused():
     x = torch.randn(2, 9, generator=torch.Generator().manual_seed(0), requires_grad=True)
     for operator, kernels in (
-        (so.soft_rank, {"laplace_scan": 3}),
+        (so.soft_rank, {"rank_forward": 1, "rank_backward": 1}),
         (so.soft_sort, {"laplace_scan": 2, "laplace_roots": 1, "laplace_at_targets": 1}),
     ):
         before = _triton.calls.copy()
@@ -127,6 +127,32 @@ def test_the_operators_agree_with_their_fakes():
         arguments = (torch.ones_like(x), list(kernel.keep(x, found)), tau, False, True)
         backward = getattr(torch.ops.softorder, f"{name}_vjp")
         torch.library.opcheck(backward, arguments, test_utils="test_faketensor")
+
+
+@pytest.mark.parametrize(
+    ("split", "kernel"), [(10**6, "rank_backward"), (64, "laplace_pieces")], ids=["alone", "split"]
+)
+def test_rows_that_are_longer_than_a_tile(monkeypatch, split, kernel):
+    """Streamed by one program, or split among several."""
+    from softorder.kernels.fsum import triton as launches
+
+    monkeypatch.setattr(launches, "_INTERPRETED", 32)
+    monkeypatch.setattr(launches, "_SPLIT", split)
+    before = _triton.calls[kernel]
+    x = torch.from_numpy(bank.row("normal", 100)).repeat(2, 1)
+    x[1, 5:15], x[1, 20:40] = math.inf, -math.inf
+    tau = torch.tensor([0.1, 1.0], dtype=torch.float64)
+    v = torch.arange(200, dtype=torch.float64).sin().view(2, 100)
+    answers = []
+    for kind in ("triton", "torch"):
+        with _native.use(kind):
+            for kernels in (order.rank, order.sort):
+                found = kernels.forward(x, tau, True)
+                gradients = vjp(kernels, v, x, found, tau, True, by_temperature=True)
+                answers.append((found[0], *gradients))
+    for one, other in zip(answers[:2], answers[2:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
+    assert _triton.calls[kernel] > before
 
 
 @pytest.mark.parametrize("n", [5, 300])

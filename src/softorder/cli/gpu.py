@@ -12,7 +12,7 @@ from softorder.cli import _extras
 from softorder.cli._table import Table
 from softorder.densities import BUILT_IN
 
-_IDEAS = ("threshold", "fsum", "permutation")  # the folders of kernels/ with Triton's
+_IDEAS = ("threshold", "fsum", "order", "permutation")  # the folders of kernels/ with Triton's
 _TARGETS = ("sm_80", "sm_90", "sm_100", "gfx942")
 _COLUMNS = (
     "kernel",

@@ -41,6 +41,15 @@ def tile(n: int, most: int) -> Tile:
     return Tile(max(64 // width, 1), width, min(max(width // 128, 1), 8))
 
 
+def sized(rows: int, n: int, most: int) -> Tile:
+    """The same; where they are interpreted, one that takes many rows."""
+    if not interpreted():
+        return tile(n, most)
+    width = min(max(power_of_two(n), 16), _INTERPRETED)
+    height = power_of_two(rows) if n <= width else 1
+    return Tile(min(height, _INTERPRETED // width), width, 1)
+
+
 #: so many for each kernel: more would spill registers, see `softorder gpu`
 _SCAN, _SCAN_MOMENTS, _TREE, _AT_TARGETS = 512, 256, 512, 512
 
@@ -162,11 +171,7 @@ class Sources(NamedTuple):
         return self.m.bit_length()
 
     def sized(self, n: int, most: int) -> Tile:
-        if interpreted():
-            width = min(max(power_of_two(n), 16), _INTERPRETED)
-            rows = power_of_two(self.rows) if n <= width else 1
-            return Tile(min(rows, _INTERPRETED // width), width, 1)
-        return tile(n, most)
+        return sized(self.rows, n, most)
 
 
 class Targets(NamedTuple):
@@ -206,7 +211,7 @@ def _laplace_scan(
 ) -> Tensor:
     """The sums along the sources; or what they are at the sources, into `answers`."""
     size = x.sized(x.m, _SCAN_MOMENTS if moment else _SCAN)
-    pieces = _pieces(x, size)
+    pieces = pieces_of(x.rows, x.m, size, x.x.device)
     streamed = x.m > size.width
     piece = x.m if pieces == 1 else _piece(x.m, pieces, size)
     none = x.x.new_empty(1, dtype=torch.float64)
@@ -247,12 +252,12 @@ def _laplace_scan(
     return sums
 
 
-def _pieces(x: Sources, size: Tile) -> int:
+def pieces_of(rows: int, m: int, size: Tile, device: torch.device) -> int:
     """How many programs share a row: more than one where the rows are long and few."""
-    busy = processors(x.x.device)
-    if x.m < _SPLIT or x.rows >= busy:
+    busy = processors(device)
+    if m < _SPLIT or rows >= busy:
         return 1
-    return min(2 * busy // x.rows, -(-x.m // (2 * size.width)), 1024)
+    return min(2 * busy // rows, -(-m // (2 * size.width)), 1024)
 
 
 def _piece(m: int, pieces: int, size: Tile) -> int:

@@ -71,14 +71,16 @@ def laplace_scan(
         carry, carried = before_piece(
             x, r, piece_sums, n, scale, begin, piece, m, moment, has_rest, False, pieces
         )
+    own = weights_of(w, begin, n, weighted, width)
     left, left_moment, carry, carried = block(
-        x, r, w, n, scale, begin, carry, carried, moment, has_rest, weighted, False, width
+        x, r, own, n, scale, begin, carry, carried, moment, has_rest, False
     )
     if streamed:
         _store(to, size, 0, begin, n, left, left_moment, moment)
         for at in range(begin + width, end, width):
+            own = weights_of(w, at, n, weighted, width)
             left, left_moment, carry, carried = block(
-                x, r, w, n, scale, at, carry, carried, moment, has_rest, weighted, False, width
+                x, r, own, n, scale, at, carry, carried, moment, has_rest, False
             )
             _store(to, size, 0, at, n, left, left_moment, moment)
         tl.debug_barrier()  # what is read back may have been written by another thread
@@ -90,8 +92,9 @@ def laplace_scan(
     blocks = tl.maximum((end - begin + width - 1) // width, 1)
     for turn in range(blocks):
         at = begin + (blocks - 1 - turn) * width
+        own = weights_of(w, at, n, weighted, width)
         right, right_moment, carry, carried = block(
-            x, r, w, n, scale, at, carry, carried, moment, has_rest, weighted, True, width
+            x, r, own, n, scale, at, carry, carried, moment, has_rest, True
         )
         if answers:
             column = at + tl.arange(0, width)[None, :]
@@ -99,7 +102,6 @@ def laplace_scan(
             if streamed:
                 left = load(to, column, where)
                 left_moment = load(to + 2 * size, column, where) if moment == 1 else left
-            own = load(w, column, where) if weighted else 1.0
             if derivative == 0:
                 answer = (column + 1) + 0.5 * ((right - own) - left)
             else:
@@ -125,10 +127,18 @@ def _store(to, size, side: tl.constexpr, begin, n, values, moments, moment: tl.c
 
 
 @triton.jit
+def weights_of(weights, begin, n, weighted: tl.constexpr, width: tl.constexpr):
+    """The weights of a block of sources, 0 beyond the last one."""
+    column = begin + tl.arange(0, width)[None, :]
+    where = column < n[:, None]
+    return load(weights, column, where) if weighted else where.to(tl.float64)
+
+
+@triton.jit
 def block(
     x,
     rest,
-    weights,
+    w,
     n,
     scale,
     begin,
@@ -136,14 +146,13 @@ def block(
     carried,
     moment: tl.constexpr,
     has_rest: tl.constexpr,
-    weighted: tl.constexpr,
     backward: tl.constexpr,
-    width: tl.constexpr,
 ):
     """The sums at the places of a block, with their moments; and what the next block starts with.
 
     The carry holds the sums at the last place before the block, in the direction of the scan.
     """
+    width: tl.constexpr = w.shape[1]
     column = begin + tl.arange(0, width)[None, :]
     where = column < n[:, None]
     first, last = begin + 0 * n, tl.minimum(begin + width, n) - 1
@@ -156,7 +165,6 @@ def block(
     near = where & (other >= 0) & (other < n[:, None])
     d = _distance(x, rest, column, other, near, has_rest) * scale[:, None]
     d = tl.minimum(d, FAR)
-    w = load(weights, column, where) if weighted else where.to(tl.float64)
     linked = (before >= 0) & (before < n) & (end >= 0) & (end < n)
     whole = difference(
         load_one(x, end, linked),
