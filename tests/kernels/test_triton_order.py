@@ -129,6 +129,18 @@ def test_the_operators_agree_with_their_fakes():
         torch.library.opcheck(backward, arguments, test_utils="test_faketensor")
 
 
+@pytest.mark.parametrize("operator", [so.soft_rank, so.soft_sort])
+def test_strides(operator):
+    scores = torch.randn(5, 6, generator=torch.Generator().manual_seed(2))
+    for change in (lambda x: x.mT, lambda x: x[:, ::2], lambda x: x.expand(2, 5, 6)):
+        dense = change(scores).clone(memory_format=torch.contiguous_format)
+        answers = []
+        for x in (change(scores).requires_grad_(), dense.requires_grad_()):
+            y = operator(x, temperature=0.4)
+            answers.append((y.detach(), torch.autograd.grad(y.square().sum(), x)[0]))
+        torch.testing.assert_close(*answers, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize(
     ("split", "kernel"), [(10**6, "rank_backward"), (64, "laplace_pieces")], ids=["alone", "split"]
 )

@@ -32,7 +32,7 @@ def rank(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor,
     size = _size(scores, _FORWARD)
     if size is None:
         return reference.rank(scores, temperature, descending)
-    values, order = sort_scores(scores)
+    values, order = sort_scores(scores.contiguous())
     ranks, kept = torch.empty_like(values), torch.empty_like(order, dtype=torch.int32)
     _launch(
         rank_forward,
@@ -53,7 +53,7 @@ def rank_vjp(
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     """With u = (x_i - x_j)/τ, g upstream: Σ_j (g_i - g_j) f(u)/τ, and -Σ_i g_i Σ_j u f(u)/τ."""
-    values, order = kept
+    values, order = (value.contiguous() for value in kept)
     size = _size(values, _HEATED if by_temperature else _BACKWARD)
     if size is None:
         return reference.rank_vjp(upstream, kept, temperature, descending, by_temperature)
@@ -63,7 +63,7 @@ def rank_vjp(
     _launch(
         rank_backward,
         size,
-        (upstream.contiguous(), values.contiguous(), order.contiguous()),
+        (upstream.contiguous(), values, order),
         temperature,
         (by_scores, heat),
         (descending, by_temperature),
@@ -115,7 +115,7 @@ def _launch(
 
 def sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
     """The values in order, and what contract.py lists."""
-    values, order = sort_scores(scores)
+    values, order = sort_scores(scores.contiguous())
     rows = rows_of(values, order)
     centre, rest, slope = (torch.empty_like(values) for _ in range(3))
     segment = torch.empty_like(order, dtype=torch.int32)

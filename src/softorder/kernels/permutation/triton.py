@@ -34,6 +34,7 @@ def rows(
     order = sort_rows(x)
     levels, law = levels_of(order, descending, k), density_of(density)
     centre, rest = fsum.invert(order.values.double(), levels, temperature, law, count=order.count)
+    centre, rest = centre.contiguous(), rest.contiguous()
     p = x.new_empty(*x.shape[:-1], k, n)
     if p.numel() == 0:
         return p, centre, rest
@@ -46,8 +47,8 @@ def rows(
         x.device,
         _warps(width),
         x,
-        first,
-        last,
+        first.contiguous(),
+        last.contiguous(),
         order.spoil(torch.zeros_like(x[..., :1], dtype=torch.float64)),
         centre,
         rest,
