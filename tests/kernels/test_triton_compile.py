@@ -54,7 +54,7 @@ def test_every_folder_says_what_it_may_launch():
 def test_an_unknown_folder_is_named():
     done = _gpu("--folder", "thresholds")
     assert done.returncode != 0
-    assert "--folder must be one of network, " in done.stderr
+    assert "--folder must be one of fsum, network, " in done.stderr
     assert "but got 'thresholds'" in done.stderr
 
 

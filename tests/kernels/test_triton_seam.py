@@ -10,7 +10,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import softorder as so
-from softorder import _check
 from softorder.kernels import _native, _triton, row_softmax
 
 needs_triton = pytest.mark.skipif(_triton.problem() is not None, reason=str(_triton.problem()))
@@ -18,7 +17,8 @@ needs_triton = pytest.mark.skipif(_triton.problem() is not None, reason=str(_tri
 
 def test_the_operators_are_registered_for_cuda():
     names = ["threshold", "soft_topk_forward", "soft_topk_backward"]
-    names += ["row_softmax", "row_softmax_vjp", "network", "network_vjp"]
+    fused = ["soft_rank", "soft_sort", "soft_permutation", "row_softmax", "network"]
+    names += ["fsum", "fsum_invert", *fused, *(f"{name}_vjp" for name in fused)]
     for name in names:
         assert torch._C._dispatch_has_kernel_for_dispatch_key(f"softorder::{name}", "CUDA")
 
@@ -27,10 +27,10 @@ def test_the_operators_are_registered_for_cuda():
 def test_an_operator_without_a_triton_kernel_is_served_by_plain_torch():
     scores = torch.randn(3, 5, generator=torch.Generator().manual_seed(0))
     with _native.use("torch"):
-        expected = so.soft_rank(scores)
+        expected = so.soft_rank(scores, method="permutahedron")
     before = _triton.calls.total()
     with _native.use("triton"):
-        torch.testing.assert_close(so.soft_rank(scores), expected)
+        torch.testing.assert_close(so.soft_rank(scores, method="permutahedron"), expected)
     assert _triton.calls.total() == before
 
 
@@ -144,20 +144,14 @@ def test_launches_of_networks_ask_nothing(matrix):
     assert gradient.shape == scores.shape
 
 
-def test_another_device_is_not_asked_whether_scores_are_finite():
-    with FakeTensorMode():
-        assert not _check.finite(torch.zeros(3, device="cuda"))
-    assert _check.finite(torch.zeros(3))
-
-
 def test_a_kernel_runs_where_its_tensors_are(monkeypatch):
-    """Without the dispatcher too."""
+    """Without the dispatcher on a CPU, and by it elsewhere."""
     forward = row_softmax.rows.forward
-    monkeypatch.setattr(forward, "on_cuda", lambda *arguments: "GPU")
+    monkeypatch.setattr(forward, "dispatched", lambda *arguments: "GPU")
     monkeypatch.setattr(forward, "on_cpu", lambda *arguments: "CPU")
     with FakeTensorMode():
-        assert forward.at_once(torch.empty(2, 3, device="cuda")) == "GPU"
-    assert forward.at_once(torch.empty(2, 3)) == "CPU"
+        assert forward.here(torch.empty(2, 3, device="cuda")) == "GPU"
+    assert forward.here(torch.empty(2, 3)) == "CPU"
 
 
 @pytest.mark.parametrize("operator", [so.soft_topk, so.log_soft_topk])
@@ -170,6 +164,15 @@ def test_soft_topk_on_a_device_that_is_not_there(operator, number):
             result = operator(scores, number(2.0), method=method, temperature=number(0.5))
             assert result.device.type == "cuda"
             assert result.shape == scores.shape
+
+
+@pytest.mark.parametrize("method", ["laplace", "uniform"])
+def test_the_cross_entropy_of_a_permutation_without_memory(method):
+    with FakeTensorMode():
+        scores = torch.empty(3, 7, device="meta", requires_grad=True)
+        target = torch.empty(3, 7, device="meta", dtype=torch.int64)
+        loss = so.losses.permutation_cross_entropy(scores, target, method=method)
+        assert torch.autograd.grad(loss, scores)[0].is_meta
 
 
 # ---- the compiler -------------------------------------------------------------------------------

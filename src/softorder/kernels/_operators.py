@@ -157,7 +157,7 @@ class Fused:
             return False
         if _check.eager():
             if self._has_triton and _triton.serves(scores):
-                return True
+                return type(scores) in _check.PLAIN
             return _native.serves(scores, temperature, most=_native.INT32)
         if not _check.traceable():
             return False

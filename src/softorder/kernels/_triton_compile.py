@@ -15,8 +15,8 @@ import re
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from softorder.kernels._density_numbers import COMPILED, NUMBERED
 from softorder.kernels._triton import compiler_options
 
 #: Rows of every tile: each power of two that one may have, and a length that fits nowhere.
@@ -94,6 +95,21 @@ def configurations(
     module = importlib.import_module(f"softorder.kernels.{folder}.triton")
     found: Iterator[Configuration] = module.configurations(dtype, lengths)
     return found
+
+
+def of_densities(
+    of_one: Callable[[int, bool, Sequence[int]], Iterator[Configuration]],
+    dtype: str,
+    lengths: Sequence[int],
+) -> Iterator[Configuration]:
+    """Those of every density, named after it: `of_one(density, wide, lengths)`, wide for float64.
+
+    For kernels that the half formats are converted for.
+    """
+    if dtype in ("fp32", "fp64"):
+        for density in range(COMPILED):
+            for kernel in of_one(density, dtype == "fp64", lengths):
+                yield replace(kernel, name=f"{NUMBERED[density].name}: {kernel.name}")
 
 
 @dataclass(frozen=True)

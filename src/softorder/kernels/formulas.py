@@ -8,13 +8,19 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels import _native
+
+
+def at_hand(*values: Tensor) -> bool:
+    """`_check.at_hand`, but not where the CPU stands for a GPU, whose paths tests want to see."""
+    return _check.at_hand(*values) and _native.kind() != "triton"
 
 
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
     scale = scale_of(temperature, scores.dtype)
-    if _check.at_hand(b) and _all_finite(centre):
+    if at_hand(b) and _all_finite(centre):
         return (scores - centre).sub_(rest).mul_(scale)
     return exact_distance(scores, centre, rest, scale)
 
@@ -30,6 +36,15 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
     beside = torch.where(centre.isfinite(), rest, 0.0)
     z = torch.where(scores == centre, -rest, (scores - centre) - beside)
     return torch.where(scores == -math.inf, -math.inf, z * scale)
+
+
+def beside(value: Tensor, scores: Tensor) -> Tensor:
+    """Numbers per row, where the scores are. A single one is written there, without waiting."""
+    if value.device == scores.device:
+        return value
+    if value.numel() == 1 and not value.requires_grad and _check.at_hand(value):
+        return torch.full(value.shape, value.item(), dtype=value.dtype, device=scores.device)
+    return value.to(scores.device)
 
 
 def inverse(temperature: Tensor, dtype: torch.dtype) -> Tensor:
@@ -51,7 +66,7 @@ def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
     """The same; as a number, wherever it is, if it is one."""
     if isinstance(temperature, float):
         return min(1 / temperature, torch.finfo(dtype).max)
-    if temperature.numel() == 1 and _check.at_hand(temperature):
+    if temperature.numel() == 1 and at_hand(temperature):
         return scale_of(temperature.item(), dtype)
     return inverse(temperature, dtype)
 

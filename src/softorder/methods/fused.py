@@ -31,7 +31,7 @@ def run(
         return plain(scores, temperature)
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:
-        temperature = temperature.expand(scores.shape[:-1])
+        temperature = temperature.to(scores.device).expand(scores.shape[:-1])
     if learns and _check.eager():
         return _apply(scores, temperature, descending, kernel, plain, options)
     return as_tuple(kernel.forward(scores, temperature, descending, *options))[0]

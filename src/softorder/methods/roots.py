@@ -16,7 +16,7 @@ from torch import Tensor
 
 from softorder.densities import Density
 from softorder.kernels._density_numbers import number_of
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import beside, inverse
 from softorder.methods.sums import Law, any_sum
 
 
@@ -33,7 +33,7 @@ def roots(
     """
     rows = sources.shape[:-1]
     levels = levels.expand(*rows, levels.shape[-1])
-    temperature = temperature.expand(rows)
+    temperature = beside(temperature, sources).expand(rows)
     if torch.compiler.is_compiling():
         number = density if isinstance(density, int) else number_of(density)
         return torch.ops.softorder.fsum_invert(sources, levels, temperature, count, number)

@@ -23,7 +23,7 @@ from torch import Tensor
 from softorder.densities import Density
 from softorder.kernels import fsum as _operators  # noqa: F401, defines the operators
 from softorder.kernels._density_numbers import number_of
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import beside, inverse
 
 Law = Density | int  #: an object, or its number among the operators
 
@@ -44,7 +44,7 @@ def fsum(
     Weights need derivative >= 1: F itself has no parity, so its sums cannot be turned around.
     """
     assert weights is None or derivative > 0
-    temperature = temperature.expand(sources.shape[:-1])
+    temperature = beside(temperature, sources).expand(sources.shape[:-1])
     pair = sources, None, targets, None
     return any_sum(*pair, weights, temperature, *counts, density, derivative, moment)
 

@@ -32,10 +32,12 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density, UserDensity
+from softorder.kernels import _triton
 from softorder.kernels._density_numbers import number_of
 from softorder.kernels._operators import Operator, define_vmap
 from softorder.kernels.fsum import cpu, reference
 
+_gpu = _triton.Module("softorder.kernels.fsum.triton")
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
 
 
@@ -158,6 +160,7 @@ _fsum = Operator(
     " int density, int derivative, int moment) -> Tensor",
     reference=reference.fsum,
     cpu=cpu.fsum,
+    triton=_gpu.fsum,
     compiled=_compiled,
     fake=_fake_fsum,
 )
@@ -166,6 +169,7 @@ _invert = Operator(
     " -> (Tensor centre, Tensor rest)",
     reference=reference.invert,
     cpu=cpu.invert,
+    triton=_gpu.invert,
     compiled=_compiled_roots,
     fake=_fake_invert,
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from softorder import _check
+from softorder.kernels.formulas import at_hand
 from softorder.kernels.fsum.problem import Problem, Split, ascending, found_below, prefix_sums
 
 
@@ -53,7 +53,7 @@ def _window_sums(
     width = size // 2
     while width > 0:
         here = (different >= width) & (different < 2 * width) & (begin < end)
-        if not _check.at_hand(here) or bool(here.any()):
+        if not at_hand(here) or bool(here.any()):
             cut = end & -width
             after = here & (end > cut)
             for k, table in enumerate(_outward_sums(x, w, problem.tau, width, moment)):

@@ -17,8 +17,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels import _triton
 from softorder.kernels._operators import Fused, Pair
 from softorder.kernels.order import cpu, reference
+
+_gpu = _triton.Module("softorder.kernels.order.triton")
 
 
 def _keep(scores: Tensor, found: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -44,6 +47,7 @@ rank = Fused(
     outputs=3,
     reference=Pair(reference.rank, reference.rank_vjp),
     cpu=Pair(cpu.rank, cpu.rank_vjp),
+    triton=Pair(_gpu.rank, _gpu.rank_vjp),
     keep=_keep,
     fake=_fake_rank,
     learns_temperature=True,
@@ -54,6 +58,7 @@ sort = Fused(
     outputs=6,
     reference=Pair(reference.sort, reference.sort_vjp),
     cpu=Pair(cpu.sort, cpu.sort_vjp),
+    triton=Pair(_gpu.sort, _gpu.sort_vjp),
     keep=_keep,
     fake=_fake_sort,
     learns_temperature=True,

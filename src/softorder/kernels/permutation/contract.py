@@ -15,9 +15,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels import _triton
 from softorder.kernels._density_numbers import COMPILED
 from softorder.kernels._operators import Fused, Pair
 from softorder.kernels.permutation import cpu, reference
+
+_gpu = _triton.Module("softorder.kernels.permutation.triton")
 
 
 def _keep(scores: Tensor, found: Sequence[Tensor], density: int, k: int) -> Sequence[Tensor]:
@@ -38,6 +41,7 @@ permutation = Fused(
     outputs=3,
     reference=Pair(reference.rows, reference.vjp),
     cpu=Pair(cpu.rows, cpu.vjp),
+    triton=Pair(_gpu.rows, _gpu.vjp),
     compiled=lambda density, k: density < COMPILED,
     keep=_keep,
     fake=_fake,

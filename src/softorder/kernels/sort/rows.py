@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from softorder import _check
+from softorder.kernels.formulas import at_hand
 from softorder.kernels.sort.contract import sort
 
 
@@ -90,7 +90,7 @@ def sort_rows(scores: Tensor) -> SortedRows:
 
 def rows_of(values: Tensor, order: Tensor) -> SortedRows:
     """The same from rows that are in ascending order already, NaN last."""
-    if _check.at_hand(values) and bool(values[..., [0, -1]].isfinite().all()):
+    if at_hand(values) and bool(values[..., [0, -1]].isfinite().all()):
         return SortedRows(values, order, None, None, None)
     n = values.shape[-1]
     absent = (values == -math.inf).sum(-1, keepdim=True)

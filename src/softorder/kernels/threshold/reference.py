@@ -7,9 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _check
 from softorder.kernels._density_numbers import density_of
-from softorder.kernels.formulas import distance, inverse, vjp
+from softorder.kernels.formulas import at_hand, distance, inverse, vjp
 from softorder.kernels.threshold import solver
 
 
@@ -38,7 +37,7 @@ def backward(
     u = distance(scores, b, temperature)
     pdf = density_of(density).anchored.pdf(u)
     finite = b[0].isfinite()
-    if not (_check.at_hand(b) and finite.all()):
+    if not (at_hand(b) and finite.all()):
         pdf *= finite.unsqueeze(-1)
     scale = inverse(temperature.to(scores.device), scores.dtype)
     by_scores, by_row = vjp(upstream, u, pdf, scale)
@@ -52,7 +51,7 @@ def _solve(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tens
         return torch.stack([scores.new_full(shape, value) for value in (math.inf, math.inf, 0)])
     x = scores.reshape(math.prod(shape), scores.shape[-1])
     k, tau = _per_row(k, scores), _per_row(temperature, scores)
-    found = solver.solve(x, k, tau, density_of(density).anchored, _check.at_hand(scores))
+    found = solver.solve(x, k, tau, density_of(density).anchored, at_hand(scores))
     return found.reshape(3, *shape)
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from softorder import _check
+from softorder.kernels.formulas import at_hand
 from softorder.kernels.transport.steps import (
     curvature,
     hard_thresholds,
@@ -159,7 +159,7 @@ def _newton(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
     J = curvature(look.below, look.above)
     step, failed = solve_curvature(J, -look.residual.unsqueeze(-1), torch.finfo(J.dtype).tiny)
     step = step.squeeze(-1)
-    if not _check.at_hand(failed) or failed.any():
+    if not at_hand(failed) or failed.any():
         simple = _sinkhorn(problem, trial, look).step
         step = torch.where(failed.unsqueeze(-1), simple, step)
     slope, end = ((look.residual * s).sum(-1, keepdim=True) for s in (step, trial.step))

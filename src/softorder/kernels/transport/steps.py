@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from softorder import _check
+from softorder.kernels.formulas import at_hand
 
 _CERTAIN = 1e100  # E where a score cannot but go on; its negative where it must stay
 
@@ -50,7 +50,7 @@ def reached(values: Tensor, levels: Tensor, scale: Tensor, reach: float) -> int:
     below it: t exceeds the next score by no more than ε log n.
     """
     n = values.shape[-1]
-    if not _check.at_hand(values):
+    if not at_hand(values):
         return n
     next_one = values.gather(-1, levels[..., -1:].clamp(0, n - 1).long())
     near = (values - next_one) * scale <= reach + 3 * math.log(n)
