@@ -24,7 +24,11 @@ def _gpu(*options):
     ("folder", "kernel", "n"),
     [
         ("row_softmax", "neuralsort: rows, descending", 1024),
-        ("network", "cauchy: gradient of matrix, descending", 128),
+        pytest.param("network", "cauchy: gradient of matrix, desc", 128, marks=pytest.mark.slow),
+        ("fsum", "laplace: gradient of ranks", 64),
+        pytest.param("fsum", "uniform: tree over 64 scores", 64, marks=pytest.mark.slow),
+        pytest.param("order", "laplace: gradient of soft ranks", 1024, marks=pytest.mark.slow),
+        pytest.param("permutation", "normal: gradient of a permu", 1000, marks=pytest.mark.slow),
         pytest.param("row_softmax", "softsort", 16384, marks=pytest.mark.slow),
         pytest.param("network", "logistic: ", 2048, marks=pytest.mark.slow),
         pytest.param("threshold", "gradient, ", 16384, marks=pytest.mark.slow),
@@ -43,7 +47,7 @@ def test_every_folder_says_what_it_may_launch():
     from softorder.kernels import _triton_compile
 
     folders = _triton_compile.folders()
-    assert {"threshold", "row_softmax", "network"} <= set(folders)
+    assert set(folders) == {"fsum", "network", "order", "permutation", "row_softmax", "threshold"}
     for folder in folders:
         for dtype in ("fp32", "fp64"):
             names = [kernel.name for kernel in _triton_compile.configurations(folder, dtype)]

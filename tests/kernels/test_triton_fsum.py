@@ -12,7 +12,6 @@ from softorder.kernels import _native, _triton, fsum
 from softorder.kernels._density_numbers import number_of
 from tests import bank
 from tests.kernels import test_fsum as direct
-from tests.kernels import test_triton_seam as seam
 from tests.kernels.interpreted import triton_serves  # noqa: F401
 from tests.kernels.watched import Watched
 from tests.oracles.densities import DENSITIES
@@ -226,18 +225,3 @@ def test_launches_ask_nothing_and_take_linear_memory(density):
         launches.fsum(x, None, x, None, x, tau, counts, counts, number, 1, 1)
         launches.invert(x, levels, tau, counts, number)
     assert x.nbytes < watched.largest <= 64 * x.numel()
-
-
-@pytest.mark.parametrize(
-    "choice",
-    [
-        ("sm_90", "laplace", "64", "gradient of ranks"),
-        pytest.param(("sm_80", "uniform", "64", "tree over 64 scores"), marks=pytest.mark.slow),
-        pytest.param(("sm_100", "laplace", "16", "roots"), marks=pytest.mark.slow),
-        pytest.param(("gfx942", "normal", "1000", "gradient of a perm"), marks=pytest.mark.slow),
-    ],
-    ids=lambda choice: "-".join(choice[:3]),
-)
-def test_the_compiler_spills_nothing(choice):
-    seam.test_the_compiler_spills_nothing(choice)
-    fsum.fsum(torch.zeros(1), torch.zeros(1), None, direct._tau(1.0), "laplace")  # runs here, too
