@@ -28,6 +28,11 @@ def test_sparse_autoencoder():
     assert _load("sparse_autoencoder").main(steps=300) > 0.6
 
 
+def test_sharded_classifier():
+    """Alone; tests/distributed has it on two processes."""
+    assert _load("sharded_classifier").main(classes=50, steps=40) > 0.5  # by chance: 0.1
+
+
 @pytest.mark.parametrize("path", sorted(_FOLDER.glob("*.py")), ids=lambda path: path.stem)
 def test_every_example_is_tested(path):
     assert f"test_{path.stem}" in globals()

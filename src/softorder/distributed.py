@@ -31,6 +31,7 @@ __all__ = [
     "fenchel_young",
     "hard_topk",
     "log_soft_topk",
+    "shared",
     "soft_median",
     "soft_quantile",
     "soft_topk",
@@ -249,6 +250,18 @@ def fenchel_young(
         density=density,
         temperature=temperature,
     )
+
+
+def shared(values: Tensor, group: Any = None) -> Tensor:
+    """Values that all ranks have alike, and of which each computes a part of its own.
+
+    The identity; but on the way back the gradients of all ranks are added up, so that everyone gets
+    the whole of it. It stands between layers that are the same everywhere and one that is cut.
+
+    >>> import torch, softorder as so
+    >>> so.distributed.shared(torch.ones(2))  # doctest: +SKIP
+    """
+    return _shards(group).shared(values)
 
 
 def sum_gradients(module: nn.Module, group: Any = None) -> None:
