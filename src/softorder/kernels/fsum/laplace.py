@@ -6,10 +6,12 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from softorder.kernels.fsum.problem import Problem, Split, ascending, found_below, prefix_sums
 
 _FAR = 800.0  # e^-d is 0 from here on, in float64
+_BLOCK = 16
 
 
 def fsum(problem: Problem, derivative: int, moment: int) -> Tensor:
@@ -37,14 +39,36 @@ def _one_side(problem: Problem, place: Tensor, moment: int, backward: bool = Fal
 
 
 def scan(x: Split, w: Tensor, tau: Tensor, moment: int, backward: bool = False) -> list[Tensor]:
-    """Σ_{i <= j} w_i d^k e^-d with d = (x_j - x_i)/τ, for k = 0..moment, by doubling steps.
+    """Σ_{i <= j} w_i d^k e^-d with d = (x_j - x_i)/τ, for k = 0..moment.
 
     Every factor is an e^-d <= 1 of two sources: nothing overflows, and what underflows is 0.
     """
     if backward:
         mirrored = x.map(lambda v: -v.flip(-1))
         return [s.flip(-1) for s in scan(mirrored, w.flip(-1), tau, moment)]
-    sums = [w, *(torch.zeros_like(w) for _ in range(moment))]
+    return _blocks(x, [w, *(torch.zeros_like(w) for _ in range(moment))], tau)
+
+
+def _blocks(x: Split, sums: list[Tensor], tau: Tensor) -> list[Tensor]:
+    """The scan of moments at x: in blocks, then over the ends of blocks, in O(m)."""
+    m, missing = x.size, -x.size % _BLOCK
+    if m <= _BLOCK:
+        return _doubling(x, sums, tau)
+    x = x.map(lambda v: torch.cat([v, v[..., -1:].expand(*v.shape[:-1], missing)], -1))
+    x = x.map(lambda v: v.unflatten(-1, (-1, _BLOCK)))
+    sums = [pad(s, (0, missing)).unflatten(-1, (-1, _BLOCK)) for s in sums]
+    sums, ends = _doubling(x, sums, tau.unsqueeze(-1)), x[..., -1]
+    before = _blocks(ends, [s[..., -1] for s in sums], tau)
+    d = x[..., 1:, :].minus(ends[..., :-1, None]) / tau.unsqueeze(-1)
+    moved = seen_from(d.clamp(max=_FAR), [s[..., :-1, None] for s in before])
+    return [
+        torch.cat([s[..., :1, :], s[..., 1:, :] + more], -2).flatten(-2)[..., :m]
+        for s, more in zip(sums, moved, strict=True)
+    ]
+
+
+def _doubling(x: Split, sums: list[Tensor], tau: Tensor) -> list[Tensor]:
+    """The same for a few sources, by doubling steps."""
     step = 1
     while step < x.size:
         d = (x[..., step:].minus(x[..., :-step]) / tau).clamp(max=_FAR)
