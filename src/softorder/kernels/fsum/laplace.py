@@ -6,10 +6,12 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from softorder.kernels.fsum.problem import Problem, Split, ascending, found_below, prefix_sums
 
 _FAR = 800.0  # e^-d is 0 from here on, in float64
+_BLOCK = 16
 
 
 def fsum(problem: Problem, derivative: int, moment: int) -> Tensor:
@@ -32,23 +34,45 @@ def _one_side(problem: Problem, place: Tensor, moment: int, backward: bool = Fal
     place = place.clamp(0, m - 1)
     sums = scan(problem.x, problem.w, problem.tau, moment, backward)
     d = problem.offsets(place).abs().clamp(max=_FAR)
-    moved = _seen_from(d, [s.gather(-1, place) for s in sums])
+    moved = seen_from(d, [s.gather(-1, place) for s in sums])
     return torch.where(inside, moved[moment], 0.0)
 
 
 def scan(x: Split, w: Tensor, tau: Tensor, moment: int, backward: bool = False) -> list[Tensor]:
-    """Σ_{i <= j} w_i d^k e^-d with d = (x_j - x_i)/τ, for k = 0..moment, by doubling steps.
+    """Σ_{i <= j} w_i d^k e^-d with d = (x_j - x_i)/τ, for k = 0..moment.
 
     Every factor is an e^-d <= 1 of two sources: nothing overflows, and what underflows is 0.
     """
     if backward:
         mirrored = x.map(lambda v: -v.flip(-1))
         return [s.flip(-1) for s in scan(mirrored, w.flip(-1), tau, moment)]
-    sums = [w, *(torch.zeros_like(w) for _ in range(moment))]
+    return _blocks(x, [w, *(torch.zeros_like(w) for _ in range(moment))], tau)
+
+
+def _blocks(x: Split, sums: list[Tensor], tau: Tensor) -> list[Tensor]:
+    """The scan of moments at x: in blocks, then over the ends of blocks, in O(m)."""
+    m, missing = x.size, -x.size % _BLOCK
+    if m <= _BLOCK:
+        return _doubling(x, sums, tau)
+    x = x.map(lambda v: torch.cat([v, v[..., -1:].expand(*v.shape[:-1], missing)], -1))
+    x = x.map(lambda v: v.unflatten(-1, (-1, _BLOCK)))
+    sums = [pad(s, (0, missing)).unflatten(-1, (-1, _BLOCK)) for s in sums]
+    sums, ends = _doubling(x, sums, tau.unsqueeze(-1)), x[..., -1]
+    before = _blocks(ends, [s[..., -1] for s in sums], tau)
+    d = x[..., 1:, :].minus(ends[..., :-1, None]) / tau.unsqueeze(-1)
+    moved = seen_from(d.clamp(max=_FAR), [s[..., :-1, None] for s in before])
+    return [
+        torch.cat([s[..., :1, :], s[..., 1:, :] + more], -2).flatten(-2)[..., :m]
+        for s, more in zip(sums, moved, strict=True)
+    ]
+
+
+def _doubling(x: Split, sums: list[Tensor], tau: Tensor) -> list[Tensor]:
+    """The same for a few sources, by doubling steps."""
     step = 1
     while step < x.size:
         d = (x[..., step:].minus(x[..., :-step]) / tau).clamp(max=_FAR)
-        moved = _seen_from(d, [s[..., :-step] for s in sums])
+        moved = seen_from(d, [s[..., :-step] for s in sums])
         sums = [
             torch.cat([s[..., :step], s[..., step:] + more], -1)
             for s, more in zip(sums, moved, strict=True)
@@ -57,7 +81,7 @@ def scan(x: Split, w: Tensor, tau: Tensor, moment: int, backward: bool = False) 
     return sums
 
 
-def _seen_from(d: Tensor, sums: list[Tensor]) -> list[Tensor]:
+def seen_from(d: Tensor, sums: list[Tensor]) -> list[Tensor]:
     """The moments of the same sources seen from a place that is further away by d."""
     decay = torch.exp(-d)
     moved = []
@@ -81,13 +105,22 @@ def invert(problem: Problem, levels: Tensor) -> tuple[Tensor, Tensor]:
     below, above = (i - 1).clamp(min=0), torch.minimum(i, count - 1).clamp(min=0)
     L = torch.where(i > 0, left.gather(-1, below), 0.0)
     R = torch.where(i < count, right.gather(-1, above), 0.0)
-    gap = (x.value.gather(-1, above) - x.value.gather(-1, below)) / tau
-    s, behind = _distances(L, R, gap, levels - i)
-    inner = (i > 0) & (i < count)
+    return between(x.value.gather(-1, below), x.value.gather(-1, above), L, R, levels - i, tau)
+
+
+def between(
+    below: Tensor, above: Tensor, L: Tensor, R: Tensor, excess: Tensor, tau: Tensor
+) -> tuple[Tensor, Tensor]:
+    """centre and rest of the root between two neighbours; L = 0 or R = 0 where there is none.
+
+    `excess` is the level without the number of sources up to `below`.
+    """
+    gap = (above - below) / tau
+    s, behind = _distances(L, R, gap, excess)
+    inner = (L > 0) & (R > 0)
     s, behind = (torch.where(inner, torch.minimum(v.clamp(min=0), gap), v) for v in (s, behind))
-    from_above = (i == 0) | ((i < count) & (s > behind))
-    centre = x.value.gather(-1, torch.where(from_above, above, below))
-    return centre, torch.where(from_above, -behind, s) * tau
+    from_above = (L == 0) | (inner & (s > behind))
+    return torch.where(from_above, above, below), torch.where(from_above, -behind, s) * tau
 
 
 def _distances(L: Tensor, R: Tensor, gap: Tensor, excess: Tensor) -> tuple[Tensor, Tensor]:
