@@ -48,7 +48,11 @@ def topk(
 
 
 def rank(
-    scores: Tensor, *, dim: int = -1, descending: bool = False, mask: Tensor | None = None
+    scores: Tensor,
+    *,
+    dim: int | tuple[int, ...] | None = -1,
+    descending: bool = False,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The places of the scores, from 1 to n: `so.soft_rank` as its temperature goes to 0.
 
@@ -59,6 +63,8 @@ def rank(
     >>> so.hard.rank(torch.tensor([0.3, 2.0, -1.0, 2.0]))
     tensor([2.0000, 3.5000, 1.0000, 3.5000])
     """
+    if not isinstance(dim, int):
+        return _forms.joined(rank, scores, dim, mask, descending=descending)
     rows = _sorted(scores, dim, descending, mask)
     if rows is None:
         return scores.detach().clone()

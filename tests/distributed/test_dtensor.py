@@ -152,7 +152,7 @@ def _refused():
     x = distribute_tensor(_scores(), _mesh(2), [Shard(2)])
     with pytest.raises(ValueError, match=r"k must be between 0 and 9, the number of scores"):
         so.soft_topk(x, 10)
-    with pytest.raises(ValueError, match="method must be laplace"):
+    with pytest.raises(TypeError, match="method must be a density for a DTensor"):
         so.soft_topk(x, 2, method="softsort")
     with pytest.raises(ValueError, match="temperature must be finite and > 0, but got 0"):
         so.soft_topk(x, 2, temperature=0)

@@ -122,3 +122,38 @@ def _calibrations():
 
 def test_calibrations(pair):
     pair.run(_calibrations)
+
+
+def _orders():
+    scores = torch.randn(4, 7, 5, generator=torch.Generator().manual_seed(0)).double()
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    for placement in (Shard(0), Shard(1), Shard(2)):
+        for operator, dims in ((so.soft_rank, (1, (0, 1), None)), (so.soft_sort, (1, 2))):
+            for dim in dims:
+                x = distribute_tensor(scores, mesh, [placement]).requires_grad_()
+                y = scores.clone().requires_grad_()
+                options = {"dim": dim, "temperature": 0.3, "descending": True}
+                found, expected = operator(x, **options), operator(y, **options)
+                assert found.placements == x.placements
+                torch.testing.assert_close(found.full_tensor(), expected)
+                weights = distribute_tensor(scores.cos(), mesh, [placement])
+                (found * weights).sum().backward()
+                (expected * scores.cos()).sum().backward()
+                torch.testing.assert_close(x.grad.full_tensor(), y.grad, rtol=1e-9, atol=1e-11)
+    x = distribute_tensor(scores, mesh, [Shard(1)])
+    with pytest.raises(TypeError, match="method must be 'laplace' for a DTensor whose rows are"):
+        so.soft_rank(x, dim=1, method="logistic")
+    with pytest.raises(TypeError, match="method must be a density for a DTensor"):
+        so.soft_topk(x, 2, dim=1, method="softsort")
+
+
+def test_ranks_and_sorts(pair):
+    pair.run(_orders)
+
+
+def test_ranks_along_several_axes():
+    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    expected = so.soft_rank(scores.flatten()).reshape(3, 4)
+    torch.testing.assert_close(so.soft_rank(scores, dim=None), expected)
+    hard = so.hard.rank(scores, dim=None)
+    assert sorted(hard.flatten().tolist()) == list(range(1, 13))

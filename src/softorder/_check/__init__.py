@@ -59,10 +59,10 @@ from softorder._check._per_row import (
     whole_k,
 )
 from softorder._check._tensors import (
+    any_mask,
     floating,
     floating_dtype,
     mask,
-    mask_shape,
     points,
     probs,
     same_shape,
@@ -75,6 +75,7 @@ from softorder._check._values import PerRow, broadcast_over_rows
 __all__ = [
     "PLAIN",
     "PerRow",
+    "any_mask",
     "at_hand",
     "attention",
     "beams",
@@ -97,7 +98,6 @@ __all__ = [
     "k_below",
     "known_finite",
     "mask",
-    "mask_shape",
     "max_iterations",
     "methods",
     "needed",

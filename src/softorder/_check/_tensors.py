@@ -31,9 +31,10 @@ def several(dim: object, axes: int) -> None:
         return
     each = dim if isinstance(dim, (tuple, list)) else (dim,)
     if any(type(axis) is not int for axis in each):
-        raise TypeError(f"dim must be an int, a tuple of ints or None, but got {dim!r}")
-    wrong = [axis for axis in each if not -axes <= axis < axes]
-    if wrong or not each or len({axis % axes for axis in each}) < len(each):
+        wrong = next(type(axis).__name__ for axis in each if type(axis) is not int)
+        raise TypeError(f"dim must be an int, a tuple of ints or None, but got {wrong}")
+    outside = [axis for axis in each if not -axes <= axis < axes]
+    if outside or not each or len({axis % axes for axis in each}) < len(each):
         raise ValueError(
             f"dim must name different axes between {-axes} and {axes - 1}, but got {dim!r}"
         )
@@ -41,18 +42,26 @@ def several(dim: object, axes: int) -> None:
 
 def mask(mask: Tensor | None, scores: Tensor) -> None:
     """`mask` is None, or a boolean tensor that broadcasts to `scores`."""
-    if mask is None:
-        return
-    mask_shape(mask, scores)
-    _kinds.dense("mask", mask)
+    if mask is not None:
+        _boolean(mask)
+        _kinds.dense("mask", mask)
+        _broadcasts(mask, scores)
 
 
-def mask_shape(mask: Tensor, scores: Tensor) -> None:
-    """The same of any kind of tensor."""
+def any_mask(mask: Tensor, scores: Tensor) -> None:
+    """The same of a tensor of any kind."""
+    _boolean(mask)
+    _broadcasts(mask, scores)
+
+
+def _boolean(mask: Tensor) -> None:
     if not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a tensor of dtype bool, but got {type(mask).__name__}")
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be a tensor of dtype bool, but got {_values.dtype(mask)}")
+
+
+def _broadcasts(mask: Tensor, scores: Tensor) -> None:
     if not _values.broadcasts(mask.shape, scores.shape):
         raise ValueError(
             f"mask must broadcast to the shape of scores, {tuple(scores.shape)}, "

@@ -44,3 +44,29 @@ def whole_option(name: str) -> None:
     raise NotImplementedError(
         f"{name} cannot be had for a DTensor: use so.distributed with the part of this rank"
     )
+
+
+def method(method: object, density: bool) -> None:
+    """Rows that are cut among ranks have methods that need no more than sums over them."""
+    if not density:
+        raise TypeError(
+            f"method must be a density for a DTensor whose rows are cut among ranks, but got "
+            f"{method!r}: redistribute it, so that every row is on one rank"
+        )
+
+
+def laplace(method: object, laplace: bool) -> None:
+    """Rows that are cut among ranks are ranked and sorted by one method."""
+    if not laplace:
+        raise TypeError(
+            f"method must be 'laplace' for a DTensor whose rows are cut among ranks, but got "
+            f"{method!r}: redistribute it, so that every row is on one rank"
+        )
+
+
+def one_axis(dim: object) -> None:
+    """Places along one axis are cut among the ranks of one group."""
+    raise TypeError(
+        f"dim must be one axis, cut along one dimension of the mesh, for a DTensor whose rows are "
+        f"cut among ranks, but got {dim}"
+    )

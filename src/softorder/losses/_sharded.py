@@ -13,7 +13,7 @@ from torch import Tensor
 
 from softorder.kernels.shards import Shards
 from softorder.methods import sharded
-from softorder.ops._method import threshold_method
+from softorder.ops._method import density_of_cut_rows
 
 
 class Cut(NamedTuple):
@@ -38,13 +38,13 @@ def log_masses(
     method: object, x: Tensor, target: Tensor, ks: tuple[int, ...], tau: Tensor, cut: Cut
 ) -> Tensor:
     """log S_k of the target of every row, (rows, len(ks))."""
-    density = threshold_method("log_soft_topk", method).density
+    density = density_of_cut_rows("log_soft_topk", method)
     return sharded.log_entries(x, target, ks, tau, density, cut.shards, cut.first)
 
 
 def every_log_mass(method: object, x: Tensor, ks: tuple[int, ...], tau: Tensor, cut: Cut) -> Tensor:
     """The same of one's own classes, (rows, n, len(ks)); what the ranks make of it adds up."""
-    density = threshold_method("log_soft_topk", method).density
+    density = density_of_cut_rows("log_soft_topk", method)
     counts = [torch.full((), float(k), dtype=torch.float64, device=x.device) for k in ks]
     found = [sharded.soft_topk(x, k, tau, density, cut.shards, log=True) for k in counts]
     return torch.stack(found, -1).double()

@@ -217,7 +217,7 @@ class Pieces:
         """This rank's part of a mask."""
         if mask is None:
             return None
-        _check.mask_shape(mask, self.scores)
+        _check.any_mask(mask, self.scores)
         whole = self._replicated(mask).expand(self.scores.shape)
         own: Tensor = whole.redistribute(self.mesh, self.placements).to_local()
         return own

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from softorder import _check
-from softorder.densities import UserDensity
+from softorder.densities import Density, UserDensity
 from softorder.methods import FSumMethod, Method, ThresholdMethod, find
 
 
@@ -37,9 +37,10 @@ def threshold_method(operator: str, method: object, name: str = "method") -> Thr
     return served
 
 
-def quantile_method(method: object) -> FSumMethod:
-    """The same for quantiles."""
-    served = method_of("soft_quantile", method)
-    _check.methods.threshold("method", method, isinstance(served, FSumMethod))
-    assert isinstance(served, FSumMethod)
-    return served
+def density_of_cut_rows(operator: str, method: object) -> Density:
+    """That of a method for rows that are cut among ranks."""
+    served = method_of(operator, method)
+    known = isinstance(served, (ThresholdMethod, FSumMethod))
+    _check.distributed.method(method, known)
+    assert isinstance(served, (ThresholdMethod, FSumMethod))
+    return served.density

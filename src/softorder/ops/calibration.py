@@ -17,7 +17,7 @@ from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.kernels.threshold import sharded as threshold
 from softorder.methods import sharded
 from softorder.ops import _forms
-from softorder.ops._method import computation, threshold_method
+from softorder.ops._method import computation, density_of_cut_rows
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
 _HALVINGS = 60  # of the logarithm of that: to the last digit
@@ -129,7 +129,7 @@ def part_of_calibration(
 def _computation(method: object, shards: Whole) -> Callable[..., Tensor]:
     if not isinstance(shards, Shards):
         return computation("soft_topk", method)
-    density = threshold_method("soft_topk", method).density
+    density = density_of_cut_rows("soft_topk", method)
     return partial(sharded.soft_topk, density=density, shards=shards, log=False)
 
 

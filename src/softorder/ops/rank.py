@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import Density
-from softorder.ops import _rows
+from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
 
 
@@ -14,7 +17,7 @@ def soft_rank(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -41,7 +44,8 @@ def soft_rank(
             with cdf and pdf.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows (the shape of scores
             without `dim`). May require grad.
-        dim: the axis along which the scores are ranked.
+        dim: the axis along which the scores are ranked; several of them, or None for all, are taken
+            as one.
         descending: True gives the largest score rank 1.
         mask: boolean, broadcasts to scores; False takes no part. What takes no part goes last, at
             the average of the last places, in both directions, and gets no gradient.
@@ -59,6 +63,15 @@ def soft_rank(
     >>> so.soft_rank(scores, temperature=1.0, descending=True).numpy().round(3)
     array([2.954, 1.616, 3.814, 1.616], dtype=float32)
     """
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        numbers, options = (
+            {"temperature": temperature},
+            {"method": method, "descending": descending},
+        )
+        cut = partial(_cut.order, "soft_rank")
+        return _forms.elementwise(soft_rank, cut, scores, dim, mask, numbers, options)
+    assert isinstance(dim, int)
     _rows.check(scores, temperature, dim, descending, mask)
     compute = computation("soft_rank", method)
     return _rows.along(compute, scores, temperature, dim, descending, mask)

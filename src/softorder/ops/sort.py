@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import Density
-from softorder.ops import _rows
+from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
 
 
@@ -43,6 +46,14 @@ def soft_sort(
     >>> so.soft_sort(scores, temperature=0.01, descending=True).numpy().round(3)
     array([ 2.007,  1.993,  0.3  , -1.   ], dtype=float32)
     """
+    if type(dim) is int and _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        numbers, options = (
+            {"temperature": temperature},
+            {"method": method, "descending": descending},
+        )
+        cut = partial(_cut.order, "soft_sort")
+        return _forms.elementwise(soft_sort, cut, scores, dim, mask, numbers, options)
     _rows.check(scores, temperature, dim, descending, mask)
     compute = computation("soft_sort", method)
     return _rows.along(compute, scores, temperature, dim, descending, mask)

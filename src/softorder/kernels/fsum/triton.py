@@ -200,7 +200,7 @@ def _same(a: Tensor | None, b: Tensor | None) -> bool:
     """Whether two tensors are the same memory seen in the same way."""
     if a is None or b is None:
         return a is b
-    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride()
+    return a.is_set_to(b)
 
 
 # ---- laplace ------------------------------------------------------------------------------------
