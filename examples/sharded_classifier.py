@@ -1,7 +1,7 @@
 """A classifier whose classes are cut among processes: none of them ever has all logits.
 
     torchrun --nproc-per-node 2 examples/sharded_classifier.py
-    torchrun --nproc-per-node 2 examples/sharded_classifier.py --classes 10_000_000 --steps 3
+    torchrun --nproc-per-node 2 examples/sharded_classifier.py --classes 10_000_000 --steps 3 --batch 16
 
 Inputs are the binary digits of a class, with noise. Every process has the same small network, and
 the output layer of its own classes. The top-k loss exchanges a few sums per sample; what each
@@ -20,8 +20,12 @@ from torch import Tensor, distributed, nn
 
 import softorder as so
 
-WIDTH, BATCH = 32, 256
+WIDTH = 32
 P_K = [0.5, 0.0, 0.0, 0.0, 0.5]  # as much for being first as for being among the first five
+
+
+def digits_of(classes: int) -> int:
+    return max(1, (classes - 1).bit_length())
 
 
 class ShardedClassifier(nn.Module):
@@ -30,10 +34,11 @@ class ShardedClassifier(nn.Module):
     def __init__(self, classes: int) -> None:
         super().__init__()
         rank, ranks = distributed.get_rank(), distributed.get_world_size()
-        self.digits = max(1, (classes - 1).bit_length())
         self.first, last = classes * rank // ranks, classes * (rank + 1) // ranks
         torch.manual_seed(0)
-        self.body = nn.Sequential(nn.Linear(self.digits, 64), nn.ReLU(), nn.Linear(64, WIDTH))
+        self.body = nn.Sequential(
+            nn.Linear(digits_of(classes), 64), nn.ReLU(), nn.Linear(64, WIDTH)
+        )
         torch.manual_seed(1 + rank)
         self.head = nn.Linear(WIDTH, last - self.first)
 
@@ -43,12 +48,13 @@ class ShardedClassifier(nn.Module):
         return logits
 
 
-def batch(classes: int, digits: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The same on all ranks."""
+def draw(classes: int, size: int, seed: int) -> tuple[Tensor, Tensor]:
+    """The same samples on all ranks."""
     generator = torch.Generator().manual_seed(seed)
-    target = torch.randint(classes, (BATCH,), generator=generator)
-    bits = (target.unsqueeze(-1) >> torch.arange(digits)) & 1
-    noise = 0.3 * torch.randn(BATCH, digits, generator=generator)
+    target = torch.randint(classes, (size,), generator=generator)
+    places = torch.arange(digits_of(classes))
+    bits = (target.unsqueeze(-1) >> places) & 1
+    noise = 0.3 * torch.randn(size, len(places), generator=generator)
     return 2.0 * bits - 1 + noise, target
 
 
@@ -64,12 +70,12 @@ def accuracy(model: ShardedClassifier, x: Tensor, target: Tensor, k: int = 5) ->
     return hits.item() / len(target)
 
 
-def train(classes: int, steps: int) -> float:
+def train(classes: int, steps: int, batch: int) -> float:
     model = ShardedClassifier(classes)
     optimiser = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
     started = time.perf_counter()
     for step in range(steps):
-        x, target = batch(classes, model.digits, seed=step)
+        x, target = draw(classes, batch, seed=step)
         loss = so.distributed.top_k_cross_entropy(model(x), target, P_K, temperature=1.0)
         optimiser.zero_grad()
         loss.backward()
@@ -77,10 +83,10 @@ def train(classes: int, steps: int) -> float:
         if step % max(steps // 5, 1) == 0:
             say(f"step {step:4}  loss {loss.item():.3f}")
     seconds = (time.perf_counter() - started) / steps
-    found = accuracy(model, *batch(classes, model.digits, seed=10**6))
+    found = accuracy(model, *draw(classes, batch, seed=10**6))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     say(f"{classes:,} classes on {distributed.get_world_size()} processes: {seconds:.2f} s a step")
-    say(f"{peak:.1f} GB at most on this one; {BATCH * classes * 4 / 1e9:.1f} GB are all logits")
+    say(f"{peak:.1f} GB at most on this one; {batch * classes * 4 / 1e9:.2f} GB are all logits")
     say(f"top-5 accuracy {found:.1%}")
     return found
 
@@ -90,7 +96,7 @@ def say(line: str) -> None:
         print(line, flush=True)
 
 
-def main(classes: int = 1000, steps: int = 300) -> float:
+def main(classes: int = 1000, steps: int = 300, batch: int = 256) -> float:
     alone = "RANK" not in os.environ  # not started by torchrun
     if alone:
         store = distributed.HashStore()
@@ -98,7 +104,7 @@ def main(classes: int = 1000, steps: int = 300) -> float:
     else:
         distributed.init_process_group("gloo")
     try:
-        return train(classes, steps)
+        return train(classes, steps, batch)
     finally:
         distributed.destroy_process_group()
 
@@ -107,5 +113,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--classes", type=int, default=1000, help="default: 1000")
     parser.add_argument("--steps", type=int, default=300, help="default: 300")
-    arguments = parser.parse_args()
-    main(arguments.classes, arguments.steps)
+    parser.add_argument("--batch", type=int, default=256, help="default: 256")
+    main(**vars(parser.parse_args()))

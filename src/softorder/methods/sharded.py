@@ -13,6 +13,7 @@ log f(u). Second derivatives and forward mode come from the formulas, as on one 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -25,6 +26,8 @@ from softorder.kernels.formulas import exact_distance, inverse
 from softorder.kernels.shards import Shards
 from softorder.kernels.threshold import sharded
 from softorder.methods.threshold import differentiable_distance
+
+_BLOCK = 65536  # scores at a time
 
 
 @torch.compiler.disable  # the number of passes depends on the scores
@@ -83,6 +86,14 @@ def _by_formula(
     return law.log_cdf(u) if log else law.cdf(u)
 
 
+def blocks(scores: Tensor) -> Iterator[Any]:
+    """Places on the last axis, as many at a time as a cache holds."""
+    n, rows = scores.shape[-1], max(math.prod(scores.shape[:-1]), 1)
+    size = max(_BLOCK // rows, 1024)
+    for start in range(0, n, size):
+        yield (..., slice(start, min(start + size, n)))
+
+
 class _SoftTopK(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -96,15 +107,17 @@ class _SoftTopK(torch.autograd.Function):
     ) -> Tensor:
         law = density.anchored
         b = threshold(scores, k, temperature, density, shards).to(scores.dtype)
-        centre, rest = b.unsqueeze(-1)
-        u = exact_distance(scores, centre, rest, inverse(temperature, scores.dtype))
-        ctx.save_for_backward(scores, k, temperature, b, u)
+        ctx.save_for_backward(scores, k, temperature, b)
         ctx.statics = density, shards, log
-        return law.log_cdf(u) if log else law.cdf(u)
+        p = torch.empty_like(scores)
+        for place in blocks(scores):
+            u = _distances(scores[place], b, temperature)
+            p[place] = law.log_cdf(u) if log else law.cdf(u)
+        return p
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, k, temperature, b, u = ctx.saved_tensors
+        scores, k, temperature, b = ctx.saved_tensors
         density, shards, log = ctx.statics
         if torch.is_grad_enabled():
             inputs = [v for v in (scores, k, temperature) if v.requires_grad]
@@ -113,16 +126,58 @@ class _SoftTopK(torch.autograd.Function):
                 found = iter(torch.autograd.grad(result, inputs, upstream, create_graph=True))
             firsts = [next(found) if v.requires_grad else None for v in (scores, k, temperature)]
             return *firsts, None, None, None
-        pulls = _log_pulls if log else _pulls
-        rooted = b[0].isfinite().unsqueeze(-1)
-        pull, weight, unit = pulls(density.anchored, u, upstream, rooted, shards)
-        return *_gradients(pull, weight, unit, u, temperature, shards), None, None, None
+        if log:
+            u = _distances(scores, b, temperature)
+            rooted = b[0].isfinite().unsqueeze(-1)
+            parts = _log_pulls(density.anchored, u, upstream, rooted, shards)
+            gradients = _gradients(*parts, u, temperature, shards)
+        else:
+            gradients = _vjp(upstream, scores, temperature, b, density.anchored, shards)
+        return *gradients, None, None, None
+
+
+def _distances(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
+    centre, rest = b.unsqueeze(-1)
+    return exact_distance(scores, centre, rest, inverse(temperature, scores.dtype))
+
+
+def _vjp(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: Tensor,
+    b: Tensor,
+    law: Density,
+    shards: Shards,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of p, with all but the result in blocks: the sums, then the scores."""
+    rooted = b[0].isfinite().unsqueeze(-1)
+
+    def parts(place: Any) -> tuple[Tensor, Tensor, Tensor]:
+        u = _distances(scores[place], b, temperature)
+        pdf = torch.where(rooted, law.pdf(u), 0.0)
+        return torch.nan_to_num(u, nan=0.0, posinf=0.0, neginf=0.0), pdf, upstream[place] * pdf
+
+    sums = scores.new_zeros((4, *rooted.shape), dtype=torch.float64)
+    for place in blocks(scores):
+        at, pdf, pull = parts(place)
+        terms = pdf, pull, pdf * at, pull * at
+        sums += torch.stack([v.sum(-1, keepdim=True, dtype=torch.float64) for v in terms])
+    total, pulled, middle, turned = shards.add(sums)
+    flat = total < torch.finfo(scores.dtype).tiny
+    mean = torch.where(flat, 0.0, pulled / torch.where(flat, 1.0, total))
+    scale = torch.where(flat, 0.0, inverse(temperature, torch.float64))
+    by_scores = torch.empty_like(scores)
+    for place in blocks(scores):
+        _, pdf, pull = parts(place)
+        by_scores[place] = (pull - pdf * mean.to(pdf.dtype)) * scale.to(pdf.dtype)
+    by_temperature = (middle * mean - turned) * scale
+    return by_scores, mean.squeeze(-1), by_temperature.squeeze(-1)
 
 
 def _gradients(
     pull: Tensor,
     weight: Tensor,
-    unit: Tensor | float,
+    unit: Tensor,
     u: Tensor,
     temperature: Tensor,
     shards: Shards,
@@ -139,14 +194,6 @@ def _gradients(
     by_temperature = (place * mean - turned) * scale
     by_k = torch.where(flat, 0.0, mean * unit)
     return by_scores, by_k.squeeze(-1), by_temperature.squeeze(-1)
-
-
-def _pulls(
-    law: Density, u: Tensor, upstream: Tensor, rooted: Tensor, shards: Shards
-) -> tuple[Tensor, Tensor, float]:
-    """v f(u); f(u); and what f(u) was divided by."""
-    pdf = torch.where(rooted, law.pdf(u), 0.0)
-    return upstream * pdf, pdf, 1.0
 
 
 def _log_pulls(
@@ -211,23 +258,34 @@ class _Threshold(torch.autograd.Function):
     def backward(ctx: Any, _: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         scores, temperature, b = ctx.saved_tensors
         law, shards = ctx.statics
-        centre, rest = b.unsqueeze(-1)
-        u = exact_distance(scores.double(), centre, rest, inverse(temperature, torch.float64))
-        live = centre.isfinite() & u.isfinite()
-        u = torch.where(live, u, 0.0)
-        log_pdf = torch.where(live, law.log_pdf(u), -math.inf)
-        top = shards.most(log_pdf.amax(-1, keepdim=True))
+        rooted = b[0].isfinite().unsqueeze(-1)
+
+        def logarithms(place: Any) -> tuple[Tensor, Tensor]:
+            u = _distances(scores[place].double(), b, temperature)
+            live = rooted & u.isfinite()
+            u = torch.where(live, u, 0.0)
+            return u, torch.where(live, law.log_pdf(u), -math.inf)
+
+        top = torch.full_like(rooted, -math.inf, dtype=torch.float64)
+        for place in blocks(scores):
+            top = torch.maximum(top, logarithms(place)[1].amax(-1, keepdim=True))
+        top = shards.most(top)
         top = torch.where(top.isfinite(), top, 0.0)
-        weight = torch.exp(log_pdf - top)
-        sums = torch.stack([part.sum(-1, keepdim=True) for part in (weight, weight * u)])
-        total, place = shards.add(sums)
+        sums = top.new_zeros(2, *top.shape)
+        for place in blocks(scores):
+            u, log_pdf = logarithms(place)
+            weight = torch.exp(log_pdf - top)
+            sums += torch.stack([v.sum(-1, keepdim=True) for v in (weight, weight * u)])
+        total, turned = shards.add(sums)
         flat = total == 0
         share = torch.where(flat, 0.0, upstream.unsqueeze(-1) / torch.where(flat, 1.0, total))
+        by_scores = torch.empty_like(scores)
+        for place in blocks(scores):
+            by_scores[place] = share * torch.exp(logarithms(place)[1] - top)
         reach = -0.9 * math.log(torch.finfo(torch.float64).max)
         unit = torch.where(top > reach, torch.exp(-top), 0.0)
         by_k = -(share * unit).squeeze(-1) * temperature
-        by_temperature = -(share * place).squeeze(-1)
-        return (share * weight).to(scores.dtype), by_k, by_temperature, None, None
+        return by_scores, by_k, -(share * turned).squeeze(-1), None, None
 
 
 def log_entries(

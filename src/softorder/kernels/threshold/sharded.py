@@ -25,6 +25,7 @@ from softorder.kernels.sort import sort
 from softorder.kernels.threshold import solver, start
 from softorder.kernels.threshold.search import Found, guesses, search
 
+_BLOCK = 65536  # scores at a time
 _NEAR = 1.0  # of τ: a score that is known as well as that is known well enough
 _SURE = 2.0  # of τ: a bell whose quantile is known as well as that has a good guess
 
@@ -53,11 +54,13 @@ class Look(NamedTuple):
 
 def look(x: Tensor, shards: Whole) -> Look:
     """One look at the rows (rows, n): one sum over the ranks."""
-    finite = x.isfinite()
-    there = torch.where(finite, x, 0.0).double()
-    counts = torch.ones_like(finite), x == math.inf, x == -math.inf, x.isnan()
-    sums = [v.sum(-1, dtype=torch.float64) for v in (*counts, there, there * there)]
-    return Look(*shards.add(torch.stack(sums)))
+    sums = x.new_zeros((6, len(x)), dtype=torch.float64)
+    for part in x.split(max(_BLOCK // max(len(x), 1), 1024), -1):
+        finite = part.isfinite()
+        there = torch.where(finite, part, 0.0).double()
+        counts = torch.ones_like(finite), part == math.inf, part == -math.inf, part.isnan()
+        sums += torch.stack([v.sum(-1, dtype=torch.float64) for v in (*counts, there, there**2)])
+    return Look(*shards.add(sums))
 
 
 def solve(x: Tensor, k: Tensor, tau: Tensor, law: Density, shards: Whole) -> Tensor:

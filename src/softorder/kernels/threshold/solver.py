@@ -29,7 +29,15 @@ from softorder.kernels.formulas import inverse, scale_of
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.kernels.threshold import start
 from softorder.kernels.threshold.gap import balance, in_gap
-from softorder.kernels.threshold.sums import Numbers, choose, measure, settled, some, step
+from softorder.kernels.threshold.sums import (
+    Numbers,
+    blocks_of,
+    choose,
+    measure,
+    settled,
+    some,
+    step,
+)
 
 _PASSES = 20
 _EASY_PASSES = 5
@@ -100,8 +108,8 @@ def _iterate(
         near = (centre + tau * t).to(x.dtype)  # x - near is exact around b
         shift = (centre - near) / tau
         centre, t, left, right = near.to(tau.dtype), t + shift, left + shift, right + shift
-        u = (x - near.unsqueeze(-1)).mul_(scale).sub_(t.to(x.dtype).unsqueeze(-1))
-        sums = measure(u, rows.k, law, rows.n, rows.shards)
+        blocks = blocks_of(x, near, scale, _column(t, x.dtype), rows.at_hand)
+        sums = measure(blocks, rows.k, law, rows.n, rows.shards)
         size, up, empty = sums.size(), sums.residual > 0, in_gap(sums, law)
         done, falls = settled(sums, law, x.dtype), size < limit
         left, right = torch.where(up, t, left), torch.where(up, right, t)
@@ -140,13 +148,14 @@ def approach(
 
     An easy row needs no bracket: it has a good guess, and the size of R falls with every step.
     """
-    z = (x - centre.unsqueeze(-1)).mul_(scale_of(tau, x.dtype))
+    scale = scale_of(tau, x.dtype)
     going, done, t, passes = limit > 0, limit < 0, 0.0 * limit, spent + 0.0 * limit
     for _ in range(_EASY_PASSES):
         if not some(going):
             break
         passes = passes + going
-        sums = measure(z - _column(t, x.dtype), k, law, n, shards)
+        blocks = blocks_of(x, centre, scale, _column(t, x.dtype), at_hand=True)
+        sums = measure(blocks, k, law, n, shards)
         size, small = sums.size(), settled(sums, law, x.dtype)
         going = going & (small | (size < limit)) & (abs(t) < _FAR)
         t = choose(going, t + step(sums, law), t)

@@ -7,6 +7,7 @@ short row costs as much as it needs calls of torch. What is written here serves 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ from softorder.kernels.shards import WHOLE, Whole
 
 Numbers = Any  #: one per row: a tensor, or a float
 
+_BLOCK = 65536  # scores at a time: copies of these stay in a cache
 _SMALL = 32768  # up to here one long sum is faster than several short ones
 _ROUNDING = 16  # in units of the last digit of Σ p: R is no better than that
 # |R|/tails so small that the step which follows is the last: one of third order; one past scores
@@ -41,15 +43,24 @@ class Sums(NamedTuple):
 
 
 def measure(
-    u: Tensor, k: Numbers, law: Density, n: Numbers | None = None, shards: Whole = WHOLE
+    blocks: Iterable[Tensor],
+    k: Numbers,
+    law: Density,
+    n: Numbers | None = None,
+    shards: Whole = WHOLE,
 ) -> Sums:
-    """One pass over u = (x - b)/τ, which is overwritten. The sums are of the kind of k.
+    """One pass over u = (x - b)/τ, in blocks, which are overwritten. Sums are of the kind of k.
 
     `n` is the length of the rows, if some of it is on other ranks.
     """
-    side, *values = law.sides(u)
-    known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
-    found = _totals(side, known)
+    found, length = None, 0
+    for u in blocks:
+        side, *values = law.sides(u)
+        known = [v for v in dict.fromkeys(values) if v is not None]  # Laplace: all are the same
+        own = _totals(side, known)
+        found = own if found is None else found.double() + own
+        length += u.shape[-1]
+    assert found is not None
     if isinstance(k, float):
         above, *sums = (total for (total,) in found.tolist())
     else:
@@ -61,9 +72,20 @@ def measure(
         lower, upper = 3 * lower, 3 * upper
     elif len(known) == 2:  # a user's density need not tell its slope
         lower, upper = [*lower, 0.0 * above], [*upper, 0.0 * above]
-    extra = above + ((u.shape[-1] if n is None else n) - 2 * k)
+    extra = above + ((length if n is None else n) - 2 * k)
     residual, tiny = extra - 2 * signed[0], torch.finfo(u.dtype).tiny
     return Sums(extra, residual, lower, upper, len(known), tiny)
+
+
+def blocks_of(
+    x: Tensor, centre: Tensor, scale: float | Tensor, t: float | Tensor, at_hand: bool
+) -> Iterator[Tensor]:
+    """(x - centre)·scale - t; of long rows that are at hand, as much at a time as a cache holds."""
+    size = x.shape[-1]
+    if at_hand and x.numel() > 2 * _BLOCK:
+        size = max(_BLOCK // len(x), 1024)
+    for part in x.split(size, -1) if size < x.shape[-1] else (x,):
+        yield (part - centre.unsqueeze(-1)).mul_(scale).sub_(t)
 
 
 def _totals(side: Tensor, values: list[Tensor]) -> Tensor:
