@@ -43,6 +43,7 @@ class Method:
     vmap: bool = True
     compile: bool = True
     looks_at_k: bool = False  #: soft_topk takes `most`, the next integer, of a k that is a number
+    sharded: tuple[str, ...] = ()  #: operators whose rows may be cut among ranks
     untraced: tuple[str, ...] = ()  #: operators that look at k: neither vmap nor compile
     breaks: Mapping[str, tuple[str, ...]] = MappingProxyType({})  #: laws, by operator
 
@@ -105,6 +106,7 @@ class MethodRow:
     forward_mode: bool
     vmap: bool
     compile: bool
+    sharded: bool
     paper: str
     breaks: tuple[str, ...]
 
@@ -179,6 +181,7 @@ def _row(operator: str, method: Method) -> MethodRow:
         forward_mode=method.forward_mode,
         vmap=method.vmap and traced,
         compile=method.compile and traced,
+        sharded=operator in method.sharded,
         paper=method.paper,
         breaks=method.breaks.get(operator, ()),
     )

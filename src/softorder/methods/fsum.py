@@ -49,6 +49,8 @@ class FSumMethod(Method):
         self.smoothness = density.smoothness
         self.paper = density.paper
         self.cost = _FAST if density.linear else _TILED
+        orders = ("soft_rank", "soft_sort") if density is BUILT_IN["laplace"] else ()
+        self.sharded = ("soft_quantile", *orders)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._rank, descending=descending)

@@ -34,6 +34,7 @@ class ThresholdMethod(Method):
     """
 
     operators = ("soft_topk", "log_soft_topk")
+    sharded = operators
     cost = "O(n)"
 
     def __init__(self, density: Density) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.densities import BUILT_IN
 from softorder.kernels.shards import Shards
 from softorder.kernels.threshold import sharded as threshold
 from softorder.methods import sharded, sharded_order
@@ -95,7 +94,7 @@ def order(
     if len(shards.groups) > 1:
         _check.distributed.one_axis(dim)
     served = method_of(operator, method)
-    _check.distributed.laplace(method, getattr(served, "density", None) is BUILT_IN["laplace"])
+    _check.distributed.laplace(method, operator in served.sharded)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     compute = {"soft_rank": sharded_order.soft_rank, "soft_sort": sharded_order.soft_sort}[operator]
     return _axis.back(compute(x, _axis.per_row(temperature, x), descending, shards), scores, dim)
