@@ -5,6 +5,7 @@ run in Triton's interpreter, so that the file itself is known to work.
 """
 
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,10 +28,15 @@ pytestmark = pytest.mark.skipif(_triton.problem() is not None, reason=str(_trito
 
 
 @pytest.fixture(autouse=True)
-def _kernels_ran():
-    before = _triton.calls.total()
+def _triton_serves():
     with _native.use("triton"):
         yield
+
+
+@pytest.fixture
+def _kernels_ran(_triton_serves):
+    before = _triton.calls.total()
+    yield
     assert _triton.calls.total() > before, "no Triton kernel ran"
 
 
@@ -44,19 +50,31 @@ def _on_device(call):
     return run
 
 
-def _laws():
+def _laws(topk):
+    """Of the soft top-k, all of which Triton serves, or of all other operators and methods."""
     for law in EAGER:
         for case in cases():
-            concerned = case.name in BUILT_IN and "topk" in case.operator and law.binds(case)
-            if concerned and "empty" not in str(law):
+            served = case.name in BUILT_IN and "topk" in case.operator
+            if served == topk and law.binds(case) and "empty" not in str(law):
                 yield law, case
 
 
-@pytest.mark.parametrize(("law", "case"), list(_laws()) if _HERE else list(_laws())[:1], ids=str)
+def _some(laws):
+    return laws if _HERE else laws[:1]
+
+
+@pytest.mark.usefixtures("_kernels_ran")
+@pytest.mark.parametrize(("law", "case"), _some(list(_laws(topk=True))), ids=str)
 def test_law(law, case):
     law.hold(_on_device(case.call))
 
 
+@pytest.mark.parametrize(("law", "case"), _some(list(_laws(topk=False))), ids=str)
+def test_law_of_other_operators(law, case):
+    law.hold(_on_device(case.call))
+
+
+@pytest.mark.usefixtures("_kernels_ran")
 @pytest.mark.parametrize("density", BUILT_IN if _HERE else BUILT_IN[:1])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("n", [5, 64, 1000, 4096, 10_000, 100_000] if _HERE else [5])
@@ -72,11 +90,23 @@ def test_accuracy(density, dtype, n):
 
 @pytest.mark.skipif(not _HERE, reason="there is no GPU, or SOFTORDER_TEST_DEVICE does not name it")
 @pytest.mark.parametrize("n", [64, 1000, 100_000])
-def test_a_cuda_graph_can_hold_it(n):
+@pytest.mark.parametrize("name", ["soft_topk", "soft_rank", "soft_sort"])
+def test_a_cuda_graph_can_hold_it(name, n):
     scores = torch.randn(4, n, device=DEVICE)
-    expected = so.soft_topk(scores, 3)  # compiles
+    operator = partial(so.soft_topk, k=3) if name == "soft_topk" else getattr(so, name)
+    expected = operator(scores)  # compiles
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        p = so.soft_topk(scores, 3)
+        result = operator(scores)
     graph.replay()
-    torch.testing.assert_close(p, expected)
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.skipif(not _HERE, reason="there is no GPU, or SOFTORDER_TEST_DEVICE does not name it")
+def test_reduced_overhead():
+    scores = torch.randn(4, 1000, device=DEVICE, requires_grad=True)
+    compiled = torch.compile(lambda x: so.soft_topk(x, 3).square().sum(), mode="reduce-overhead")
+    for _ in range(3):
+        (gradient,) = torch.autograd.grad(compiled(scores), scores)
+    (expected,) = torch.autograd.grad(so.soft_topk(scores, 3).square().sum(), scores)
+    torch.testing.assert_close(gradient, expected)
