@@ -63,7 +63,7 @@ def draw(found: Sequence[Any], path: Path) -> None:
     axes.set_title(
         f"A row of {SCORES:.0e} scores, by a model".replace("e+09", "·10⁹").replace("1·", "")
     )
-    axes.legend()
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncol=2)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=140)
     plt.close(figure)

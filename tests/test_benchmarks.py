@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import softorder as so
-from benchmarks import families_figures, losses
+from benchmarks import families_figures, losses, sharded, sharded_model
 from benchmarks.cases import Case, Shape
 from benchmarks.memory import Memory
 from benchmarks.providers import (
@@ -116,3 +116,17 @@ def test_topk_on_a_device(tmp_path, capsys):
     assert (tmp_path / "topk_cpu.json").exists()
     with pytest.raises(SystemExit, match="unknown 3x3; known: 4096x64"):
         on_device.run("cpu", ["3x3"], 0.02, tmp_path)
+
+
+def test_the_model_of_many_ranks():
+    seconds = [sharded_model.ours(ranks, 1e-9) for ranks in sharded_model.RANKS]
+    assert seconds == sorted(seconds, reverse=True)
+    assert sharded_model.gathered(8, 1e-9) == sharded_model.gathered(4096, 1e-9) > seconds[0]
+
+
+@pytest.mark.slow
+def test_a_row_that_two_processes_share():
+    by_way = {one.way: one for one in sharded._measured("strong", 2, 20_000)}
+    ours, gathered = by_way["softorder"], by_way["gather, soft top-k"]
+    assert ours.sent < 2000 < gathered.sent == 40_000
+    assert ours.exchanges >= 2

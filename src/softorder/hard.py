@@ -137,7 +137,7 @@ def quantile(
     scores: Tensor,
     q: float | Tensor,
     *,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -150,9 +150,11 @@ def quantile(
     >>> so.hard.quantile(torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.25, 0.3, 1.0]))
     tensor([1.5000, 2.0000, 8.0000])
     """
+    _check.flag("keepdim", keepdim)
+    if not isinstance(dim, int):
+        return _forms.along_axes(quantile, scores, dim, mask, ("q", q), keepdim)
     rows = _sorted(scores, dim, False, mask)
     _check.q(q, scores, dim)
-    _check.flag("keepdim", keepdim)
     levels = _axis.leading_last(q, scores)
     shape = scores.movedim(dim, -1).shape[:-1]
     if rows is None:

@@ -157,3 +157,19 @@ def test_ranks_along_several_axes():
     torch.testing.assert_close(so.soft_rank(scores, dim=None), expected)
     hard = so.hard.rank(scores, dim=None)
     assert sorted(hard.flatten().tolist()) == list(range(1, 13))
+
+
+def test_more_along_several_axes():
+    scores = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+    q = torch.tensor([0.25, 0.5])
+    expected = so.hard.quantile(scores.flatten(), q)
+    torch.testing.assert_close(so.hard.quantile(scores, q, dim=None), expected)
+    kept = so.hard.quantile(scores, q, dim=(0, 1), keepdim=True)
+    torch.testing.assert_close(kept, expected.reshape(2, 1, 1))
+    target = so.hard.topk(scores, 5, dim=None)
+    loss = so.losses.fenchel_young(scores, target, 5, dim=None)
+    torch.testing.assert_close(loss, so.losses.fenchel_young(scores.flatten(), target.flatten(), 5))
+    layer = so.nn.SoftTopK(5, dim=None)
+    torch.testing.assert_close(layer(scores), so.soft_topk(scores, 5, dim=None))
+    tau = so.calibrate_temperature(scores, 5, dim=None)
+    torch.testing.assert_close(tau, so.calibrate_temperature(scores.flatten(), 5))

@@ -25,7 +25,7 @@ def fenchel_young(
     density: str | Density | object = "laplace",
     *,
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
@@ -50,7 +50,8 @@ def fenchel_young(
             For "cauchy" ψ(0) and ψ(1) are infinite, and so is the loss of a k-hot target; its
             gradient is right all the same.
         temperature: as in `so.soft_topk`.
-        dim: the axis along which the scores compete.
+        dim: the axis along which the scores compete; several of them, or None for all, compete as
+            one.
         mask: as in `so.soft_topk`; what takes no part has no loss, and its target does not count.
         reduction: "mean" over the rows in which something takes part, "sum", or "none".
 
@@ -65,6 +66,12 @@ def fenchel_young(
     True
     """
     options: dict[str, Any] = {"density": density, "temperature": temperature}
+    if not isinstance(dim, int):
+        _check.same_shape("target", target, scores)
+        axes = _axis.axes(scores, dim)
+        _check.mask(mask, scores)
+        mask = None if mask is None else _axis.join(mask.expand(scores.shape), axes)
+        scores, target, dim = _axis.join(scores, axes), _axis.join(target, axes), -1
     if _forms.special(scores, dim):
         return _of_dtensor(scores, target, k, dim, mask, reduction, options)
     return part_of_fenchel_young(scores, target, k, dim, mask, reduction, WHOLE, WHOLE, **options)
@@ -163,7 +170,7 @@ class FenchelYoungLoss(Tempered):
         density: str | Density | object = "laplace",
         *,
         temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,
     ) -> None:

@@ -66,7 +66,7 @@ class SoftTopK(_Layer):
         *,
         method: str | object = "laplace",
         temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         largest: bool = True,
         learnable_temperature: bool = False,
         log: bool = False,
@@ -97,7 +97,7 @@ class _Ordering(_Layer):
         *,
         method: str | object = "laplace",
         temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         descending: bool = False,
         learnable_temperature: bool = False,
     ) -> None:
@@ -166,7 +166,7 @@ class SoftQuantile(_Layer):
         *,
         method: str | object = "laplace",
         temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         keepdim: bool = False,
         learnable_temperature: bool = False,
     ) -> None:

@@ -89,8 +89,23 @@ def per_row(
             local = partial(cut, shards=pieces.shards)
         result = reduced(local, pieces.local, axes, pieces.mask(mask), arguments)
         return pieces.per_row(result, leading, keepdim)
-    arguments = {**numbers, **options, name: level}
+    return along_axes(operator, scores, dim, mask, levels, keepdim, **numbers, **options)
+
+
+def along_axes(
+    operator: Callable[..., Tensor],
+    scores: Tensor,
+    dim: Axes,
+    mask: Tensor | None,
+    levels: tuple[str, float | Tensor],
+    keepdim: bool,
+    **options: Any,
+) -> Tensor:
+    """The same of a tensor in one piece."""
+    axes, (name, level) = _axis.axes(scores, dim), levels
+    arguments = {**options, name: level}
     result = reduced(partial(operator, keepdim=False), scores, axes, mask, arguments)
+    leading = isinstance(level, Tensor) and level.dim() > 0
     return _with_axes(result, axes, leading) if keepdim else result
 
 
