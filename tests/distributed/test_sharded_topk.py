@@ -323,6 +323,7 @@ def _survive():
     return time.monotonic() - started
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_is_an_error_on_the_others():
     team = Team(2)
     (seconds,) = team.run(_survive, dying=(1,))

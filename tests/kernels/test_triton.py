@@ -231,7 +231,7 @@ def _gradients(density, upstream, *inputs):
 
 
 @pytest.mark.parametrize("by_temperature", [False, True])
-@pytest.mark.parametrize("n", [7, 70, 9000])
+@pytest.mark.parametrize("n", [7, 70, pytest.param(9000, marks=pytest.mark.slow)])
 def test_an_upstream_of_one_entry(n, by_temperature):
     rng = np.random.default_rng(5)
     scores = torch.from_numpy(rng.normal(size=(4, n)))

@@ -23,7 +23,7 @@ def _gpu(*options):
 @pytest.mark.parametrize(
     ("folder", "kernel", "n"),
     [
-        ("row_softmax", "neuralsort: rows, descending", 1024),
+        pytest.param("row_softmax", "neuralsort: rows, desc", 1024, marks=pytest.mark.slow),
         pytest.param("network", "cauchy: gradient of matrix, desc", 128, marks=pytest.mark.slow),
         ("fsum", "laplace: gradient of ranks", 64),
         pytest.param("fsum", "uniform: tree over 64 scores", 64, marks=pytest.mark.slow),

@@ -20,7 +20,9 @@ pytest.importorskip("triton", reason="Triton is not installed")
 pytestmark = pytest.mark.usefixtures("triton_serves")
 
 _LINEAR = pytest.mark.parametrize("density", ["laplace", "uniform"])
-_DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+_DTYPES = pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=str
+)
 _TOLERANCE = direct._TOLERANCE
 _ORDERS = [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]
 
@@ -148,7 +150,7 @@ def test_what_is_outside_of_its_window_says_nothing(density):
     [
         ("laplace", 10**6, "laplace_scan"),
         ("laplace", 128, "laplace_pieces"),
-        ("uniform", 10**6, "uniform_tree"),
+        pytest.param("uniform", 10**6, "uniform_tree", marks=pytest.mark.slow),
     ],
     ids=["laplace, streamed", "laplace, in pieces", "uniform"],
 )

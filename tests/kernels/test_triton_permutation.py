@@ -60,7 +60,10 @@ def test_blocks_chunks_and_pieces(monkeypatch, density, descending):
     torch.testing.assert_close(gradient.double(), exact, rtol=2e-5, atol=2e-5)
 
 
-@_DENSITIES
+@pytest.mark.parametrize(
+    "density",
+    [pytest.param(d, marks=pytest.mark.slow) if d != "normal" else d for d in BUILT_IN],
+)
 @pytest.mark.parametrize(
     "descending", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["down", "up"]
 )
