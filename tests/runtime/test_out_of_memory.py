@@ -33,7 +33,7 @@ CALLS = dict(
     row_softmax=permutation("neuralsort"),
 )
 LONG = {{"network": (32, 1_000)}}
-STEP, FINE = 2**18, {{"permutation_forward": 2**15}}  # which wants little for itself
+STEP = 2**18
 
 def scores(shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
@@ -64,9 +64,9 @@ expected = {{name: call(few) for name, call in CALLS.items()}}
 for name, call in CALLS.items():
     long = scores(LONG.get(name, {shape}))
     call(long)  # now the threads are there: OpenMP ends a process that cannot have them
-    start, outcomes, step = address_space(), [], FINE.get(name, STEP)
+    start, outcomes = address_space(), []
     while "had" not in outcomes:
-        outcomes.append(attempt(call, long, start + step * len(outcomes)))
+        outcomes.append(attempt(call, long, start + STEP * len(outcomes)))
         assert torch.equal(call(few), expected[name]), "the next call"
     print(name, *sorted(set(outcomes)))
 """
@@ -87,9 +87,13 @@ _ROW, _MATRIX = (2**18,), (4, 2**17)
     ids=str,
 )
 def test_a_kernel_without_memory(threads, shape):
-    script = _SCRIPT.format(threads=threads, shape=shape)
-    printed = run_fresh(script, **_ENVIRONMENT)
-    for line in printed.splitlines():
-        name, *outcomes = line.split()
-        assert name in outcomes, f"{name} never lacked memory: {outcomes}"
-    assert len(printed.splitlines()) == 10
+    """Where malloc has kept something for later, a kernel that wants little has it: try again."""
+    script, lacked, missing = _SCRIPT.format(threads=threads, shape=shape), set(), None
+    for _ in range(4):
+        printed = [line.split() for line in run_fresh(script, **_ENVIRONMENT).splitlines()]
+        assert len(printed) == 10
+        lacked.update(name for name, *outcomes in printed if name in outcomes)
+        missing = {name for name, *_ in printed} - lacked
+        if not missing:
+            return
+    raise AssertionError(f"never lacked memory: {missing}")
