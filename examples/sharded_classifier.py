@@ -1,8 +1,8 @@
 """A classifier whose classes are cut among processes: none of them ever has all logits.
 
     torchrun --nproc-per-node 2 examples/sharded_classifier.py
-    torchrun --nproc-per-node 2 examples/sharded_classifier.py --classes 10_000_000 --steps 3 --batch 16
 
+Options make it as large as memory allows: --classes 10_000_000 --steps 3 --batch 16.
 Inputs are the binary digits of a class, with noise. Every process has the same small network, and
 the output layer of its own classes. The top-k loss exchanges a few sums per sample; what each
 process learns about the features is added up on the way back.
