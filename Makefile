@@ -58,7 +58,7 @@ demo: $(STAMP) ## train a small network through a soft top-k, print tables, writ
 
 # Two test processes share the cores: idle OpenMP threads must sleep, not spin.
 test test-slow test-all test-machines test-mutants test-sanitize: export OMP_WAIT_POLICY ?= passive
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) $(if $(TEST_MINUTES),--minutes $(TEST_MINUTES))
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(if $(TEST_MINUTES),--minutes $(TEST_MINUTES))
 
 test: $(STAMP) ## run the tests, without those marked slow (six minutes on two cores)
 	$(PYTEST) $(PYTEST_ARGS)

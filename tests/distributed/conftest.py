@@ -1,8 +1,17 @@
 """Teams of processes, started when they are first needed."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.distributed.team import Team
+
+
+def pytest_collection_modifyitems(items):
+    """One process of pytest-xdist has all of these: its teams serve them all."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("teams"))
 
 
 @pytest.fixture(scope="session")

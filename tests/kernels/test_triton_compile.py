@@ -25,7 +25,7 @@ def _gpu(*options):
     [
         pytest.param("row_softmax", "neuralsort: rows, desc", 1024, marks=pytest.mark.slow),
         pytest.param("network", "cauchy: gradient of matrix, desc", 128, marks=pytest.mark.slow),
-        ("fsum", "laplace: gradient of ranks", 64),
+        pytest.param("fsum", "laplace: gradient of ranks", 64, marks=pytest.mark.slow),
         pytest.param("fsum", "uniform: tree over 64 scores", 64, marks=pytest.mark.slow),
         pytest.param("order", "laplace: gradient of soft ranks", 1024, marks=pytest.mark.slow),
         pytest.param("permutation", "normal: gradient of a permu", 1000, marks=pytest.mark.slow),

@@ -83,7 +83,7 @@ _ROW, _MATRIX = (2**18,), (4, 2**17)
 
 @pytest.mark.parametrize(
     ("threads", "shape"),
-    [(1, _ROW), pytest.param(2, _ROW, marks=pytest.mark.slow), (2, _MATRIX)],
+    [(1, _ROW), *(pytest.param(2, shape, marks=pytest.mark.slow) for shape in (_ROW, _MATRIX))],
     ids=str,
 )
 def test_a_kernel_without_memory(threads, shape):
