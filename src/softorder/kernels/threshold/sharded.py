@@ -26,6 +26,7 @@ from softorder.kernels.threshold import solver, start
 from softorder.kernels.threshold.search import Found, guesses, search
 
 _BLOCK = 65536  # scores at a time
+_FALLS = 0.2  # of R: a row whose steps leave more is not easy, and passes are dear here
 _NEAR = 1.0  # of τ: a score that is known as well as that is known well enough
 _SURE = 2.0  # of τ: a bell whose quantile is known as well as that has a good guess
 
@@ -71,7 +72,7 @@ def solve(x: Tensor, k: Tensor, tau: Tensor, law: Density, shards: Whole) -> Ten
     rows = start.Rows(x, k, tau, seen.certain, seen.valid, law, True, seen.n, shards)
     guess, limit, error = _guess(rows, seen)
     centre = guess.to(x.dtype)
-    t, passes, done = solver.approach(x, k, tau, law, centre, limit, 1, seen.n, shards)
+    t, passes, done = solver.approach(x, k, tau, law, centre, limit, 1, seen.n, shards, _FALLS)
     answer = torch.stack([centre.double(), tau * t, passes])
     find = partial(_search, law=law, shards=shards)
     numbers = k, tau, seen.certain, seen.valid, seen.n, guess, error, passes
@@ -91,6 +92,8 @@ def _guess(rows: start.Rows, seen: Look) -> tuple[Tensor, Tensor, Tensor]:
     density = torch.exp(-0.5 * bell * bell) / math.sqrt(2 * math.pi)
     error = deviation * (share * (1 - share) / count).sqrt() / density.clamp(min=1e-30)
     easy = rows.rooted & (error < _SURE * tau)
+    if law.decay == "none":  # then the extreme scores alone decide at the ends
+        easy &= (k >= 1) & (count - k >= 1)
     limit = torch.where(easy & guess.isfinite(), start.GOOD[law.decay], 0.0)
     return guess.nan_to_num(0.0), limit, torch.maximum(error.nan_to_num(1.0), _NEAR * tau)
 

@@ -143,10 +143,12 @@ def approach(
     spent: int,
     n: Tensor | None = None,
     shards: Whole = WHOLE,
+    falls: float = _FALLS,
 ) -> tuple[Numbers, Numbers, Any]:
     """t and the passes of every row, and which rows are done, from a guess.
 
-    An easy row needs no bracket: it has a good guess, and the size of R falls with every step.
+    An easy row needs no bracket: it has a good guess, and the size of R falls with every step, to
+    the part `falls` of what it was.
     """
     scale = scale_of(tau, x.dtype)
     going, done, t, passes = limit > 0, limit < 0, 0.0 * limit, spent + 0.0 * limit
@@ -160,7 +162,7 @@ def approach(
         going = going & (small | (size < limit)) & (abs(t) < _FAR)
         t = choose(going, t + step(sums, law), t)
         done, going = done | (going & small), going & (small ^ True)
-        limit = _FALLS * size
+        limit = falls * size
     return t, passes, done
 
 
