@@ -84,4 +84,5 @@ def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor
     by_scores = torch.where(flat, 0.0, scale) * pdf * (upstream - mean)
     u = torch.nan_to_num(u, posinf=0.0, neginf=0.0)  # there f(u) = 0, and the product is 0
     by_temperature = -(by_scores * u).sum(-1)
-    return by_scores, torch.stack([mean.squeeze(-1), by_temperature]).double()
+    wide = torch.float32 if pdf.device.type == "mps" else torch.float64
+    return by_scores, torch.stack([mean.squeeze(-1), by_temperature]).to(wide)
