@@ -7,6 +7,15 @@ to be called by all ranks of the group alike. Rows are cut along `dim`, into pie
 The loss is the sum of what the ranks lose, each from its own part of the result: `backward()` on
 every rank gives everyone the gradient of its own scores, and of k and temperature, which all ranks
 have alike, the whole of it.
+
+>>> import torch, softorder as so
+>>> from torch import distributed
+>>> distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+>>> so.distributed.soft_topk(torch.tensor([3.0, 1.0, 2.0]), 2, temperature=0.5).sum()
+tensor(2.)
+>>> so.distributed.hard_topk(torch.tensor([3.0, 1.0, 2.0]), 2)
+tensor([1., 0., 1.])
+>>> distributed.destroy_process_group()
 """
 
 from __future__ import annotations
@@ -68,22 +77,10 @@ def soft_topk(
         mask: of this rank's scores.
         group: the process group; the default one if None.
         check: True compares k and temperature of all ranks, and raises on all where they differ.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
     """
-    return joined(
-        partial(_cut.topk, "soft_topk"),
-        scores,
-        dim,
-        mask,
-        k=k,
-        method=method,
-        temperature=temperature,
-        largest=largest,
-        shards=_shards(group),
-        check=check,
-    )
+    options: dict[str, Any] = {"method": method, "largest": largest, "check": check}
+    cut = partial(_cut.topk, "soft_topk", shards=_shards(group), **options)
+    return joined(cut, scores, dim, mask, k=k, temperature=temperature)
 
 
 def log_soft_topk(
@@ -98,23 +95,10 @@ def log_soft_topk(
     group: Any = None,
     check: bool = False,
 ) -> Tensor:
-    """`so.log_soft_topk` of rows that are cut among ranks; the arguments are those of `soft_topk`.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.log_soft_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
-    """
-    return joined(
-        partial(_cut.topk, "log_soft_topk"),
-        scores,
-        dim,
-        mask,
-        k=k,
-        method=method,
-        temperature=temperature,
-        largest=largest,
-        shards=_shards(group),
-        check=check,
-    )
+    """`so.log_soft_topk` of rows that are cut among ranks: the arguments of `soft_topk`."""
+    options: dict[str, Any] = {"method": method, "largest": largest, "check": check}
+    cut = partial(_cut.topk, "log_soft_topk", shards=_shards(group), **options)
+    return joined(cut, scores, dim, mask, k=k, temperature=temperature)
 
 
 def soft_quantile(
@@ -131,9 +115,6 @@ def soft_quantile(
 
     The result is the same on all ranks, and so is what they compute from it: it counts once in the
     loss, not once for every rank. The arguments are those of `so.soft_quantile`.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.soft_quantile(torch.tensor([3.0, 1.0]), 0.5)  # doctest: +SKIP
     """
     arguments = {"q": q, "method": method, "temperature": temperature}
     cut = partial(_cut.quantile, shards=_shards(group))
@@ -149,11 +130,7 @@ def soft_median(
     mask: Tensor | None = None,
     group: Any = None,
 ) -> Tensor:
-    """`soft_quantile` with q = 1/2.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.soft_median(torch.tensor([3.0, 1.0]))  # doctest: +SKIP
-    """
+    """`soft_quantile` with q = 1/2."""
     return soft_quantile(
         scores, 0.5, method=method, temperature=temperature, dim=dim, mask=mask, group=group
     )
@@ -173,9 +150,6 @@ def soft_rank(
     Scores travel to the rank that has their range of values, sums over ranges follow, and ranks
     come home: memory O(n / ranks) on every rank, also for skewed and tied scores. There are first
     derivatives.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.soft_rank(torch.tensor([3.0, 1.0]))  # doctest: +SKIP
     """
     cut = partial(_cut.order, "soft_rank", shards=_shards(group), method="laplace")
     return joined(cut, scores, dim, mask, temperature=temperature, descending=descending)
@@ -193,9 +167,6 @@ def soft_sort(
     """`so.soft_sort` ("laplace") of rows that are cut among ranks.
 
     What all ranks get is the sorted row: this one has as many of its places as it has scores.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.soft_sort(torch.tensor([3.0, 1.0]))  # doctest: +SKIP
     """
     return _cut.order(
         "soft_sort",
@@ -218,11 +189,7 @@ def hard_topk(
     mask: Tensor | None = None,
     group: Any = None,
 ) -> Tensor:
-    """`so.hard.topk` of rows that are cut among ranks: 1 for what is among the k largest of all.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.hard_topk(torch.tensor([3.0, 1.0]), 2)  # doctest: +SKIP
-    """
+    """`so.hard.topk` of rows that are cut among ranks: 1 for what is among the k largest of all."""
     cut = partial(_cut.hard_topk, shards=_shards(group))
     return joined(cut, scores, dim, mask, k=k, largest=largest)
 
@@ -248,9 +215,6 @@ def top_k_cross_entropy(
     `scores` are those of this rank's classes; target, p_k and weight speak of all classes, alike on
     all ranks. So is the loss: it counts once. No rank ever has all scores; with m, each tells the
     others its m largest.
-
-    >>> import torch, softorder as so
-    >>> loss = so.distributed.top_k_cross_entropy  # doctest: +SKIP
     """
     shards = _shards(group)
     return part_of_top_k_cross_entropy(
@@ -286,9 +250,6 @@ def fenchel_young(
     """`so.losses.fenchel_young` of rows that are cut among ranks along `dim`, alike on all ranks.
 
     `scores`, `target` and `mask` are this rank's part.
-
-    >>> import torch, softorder as so
-    >>> loss = so.distributed.fenchel_young  # doctest: +SKIP
     """
     return part_of_fenchel_young(
         scores,
@@ -309,19 +270,12 @@ def shared(values: Tensor, group: Any = None) -> Tensor:
 
     The identity; but on the way back the gradients of all ranks are added up, so that everyone gets
     the whole of it. It stands between layers that are the same everywhere and one that is cut.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.shared(torch.ones(2))  # doctest: +SKIP
     """
     return _shards(group).shared(values)
 
 
 def sum_gradients(module: nn.Module, group: Any = None) -> None:
-    """Adds up the gradients of a module's parameters over the ranks, each of which has a share.
-
-    >>> import torch, softorder as so
-    >>> so.distributed.sum_gradients(torch.nn.Linear(2, 2))  # doctest: +SKIP
-    """
+    """Adds up the gradients of a module's parameters over the ranks, each of which has a share."""
     shards = _shards(group)
     for parameter in module.parameters():
         if parameter.requires_grad:

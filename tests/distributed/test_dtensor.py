@@ -148,6 +148,25 @@ def test_two_dimensions_of_a_mesh(four):
     four.run(_grid)
 
 
+def _second_order(x):
+    p = so.soft_topk(x, 2.5, temperature=0.7, method="logistic")
+    (gradient,) = torch.autograd.grad((p * p).sum(), x, create_graph=True)
+    return torch.autograd.grad((gradient * gradient).sum(), x)[0]
+
+
+def _second_orders():
+    scores = _scores()
+    expected = _second_order(scores.clone().requires_grad_())
+    for placement in (Shard(2), Shard(0)):
+        x = distribute_tensor(scores, _mesh(2), [placement]).requires_grad_()
+        found = _second_order(x).full_tensor()
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_second_order(pair):
+    pair.run(_second_orders)
+
+
 def _refused():
     x = distribute_tensor(_scores(), _mesh(2), [Shard(2)])
     with pytest.raises(ValueError, match=r"k must be between 0 and 9, the number of scores"):

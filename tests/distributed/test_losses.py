@@ -115,6 +115,25 @@ def test_dtensors(pair, placement, reduction):
     pair.run(_dtensor, [placement], reduction)
 
 
+def _per_sample():
+    scores, target = _samples()
+    mesh = init_device_mesh("cpu", (distributed.get_world_size(),))
+    p_k = torch.rand(_ROWS, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    p_k /= p_k.sum(-1, keepdim=True)
+    criterion = so.losses.TopKCrossEntropyLoss([1.0], temperature=0.4)
+    x = distribute_tensor(scores, mesh, [Shard(1)])
+    torch.testing.assert_close(
+        criterion(x, target, p_k).full_tensor(), criterion(scores, target, p_k)
+    )
+    x = distribute_tensor(scores, mesh, [Shard(0)])
+    with pytest.raises(TypeError, match="per_sample must be False for a DTensor whose samples"):
+        criterion(x, target, p_k)
+
+
+def test_weights_of_each_sample(pair):
+    pair.run(_per_sample)
+
+
 @pytest.mark.slow
 def test_classes_and_samples_cut(four):
     four.run(_dtensor, [Shard(0), Shard(1)], "mean")

@@ -39,10 +39,11 @@ def enough(shards: Any, k: Tensor, scores: Tensor) -> None:
         )
 
 
-def whole_option(name: str) -> None:
-    """An option that a DTensor cannot have."""
-    raise NotImplementedError(
-        f"{name} cannot be had for a DTensor: use so.distributed with the part of this rank"
+def whole_rows(name: str) -> None:
+    """An option of samples that all ranks have alike."""
+    raise TypeError(
+        f"{name} must be False for a DTensor whose samples are cut among ranks: hand the part of "
+        f"this rank to so.distributed"
     )
 
 

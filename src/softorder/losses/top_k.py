@@ -173,8 +173,8 @@ def _of_dtensor(
     own = {**options, "temperature": pieces.number("temperature", options["temperature"])}
     cut = None if pieces.shards.alone else Cut.of(pieces.local, axis, pieces.cut_rows)
     y, p = pieces.number("target", target), p_k
-    if options["per_sample"]:
-        _check.distributed.whole_option("per_sample")
+    if options["per_sample"] and not pieces.other_rows.alone:
+        _check.distributed.whole_rows("per_sample")
     loss = part_of_top_k_cross_entropy(pieces.local, y, p, cut, pieces.other_rows, **own)
     if options["reduction"] == "none":
         return pieces.per_row(loss, leading=False, keepdim=False)

@@ -25,9 +25,8 @@ from softorder.kernels import _autograd
 from softorder.kernels.formulas import exact_distance, inverse
 from softorder.kernels.shards import Shards
 from softorder.kernels.threshold import sharded
+from softorder.kernels.threshold.sums import block_size
 from softorder.methods.threshold import differentiable_distance
-
-_BLOCK = 65536  # scores at a time
 
 
 @torch.compiler.disable  # the number of passes depends on the scores
@@ -88,8 +87,7 @@ def _by_formula(
 
 def blocks(scores: Tensor) -> Iterator[Any]:
     """Places on the last axis, as many at a time as a cache holds."""
-    n, rows = scores.shape[-1], max(math.prod(scores.shape[:-1]), 1)
-    size = max(_BLOCK // rows, 1024)
+    n, size = scores.shape[-1], block_size(scores)
     for start in range(0, n, size):
         yield (..., slice(start, min(start + size, n)))
 

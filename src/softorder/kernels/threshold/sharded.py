@@ -24,8 +24,8 @@ from softorder.kernels.shards import Whole
 from softorder.kernels.sort import sort
 from softorder.kernels.threshold import solver, start
 from softorder.kernels.threshold.search import Found, guesses, search
+from softorder.kernels.threshold.sums import block_size
 
-_BLOCK = 65536  # scores at a time
 _FALLS = 0.2  # of R: a row whose steps leave more is not easy, and passes are dear here
 _NEAR = 1.0  # of τ: a score that is known as well as that is known well enough
 _SURE = 2.0  # of τ: a bell whose quantile is known as well as that has a good guess
@@ -56,7 +56,7 @@ class Look(NamedTuple):
 def look(x: Tensor, shards: Whole) -> Look:
     """One look at the rows (rows, n): one sum over the ranks."""
     sums = x.new_zeros((6, len(x)), dtype=torch.float64)
-    for part in x.split(max(_BLOCK // max(len(x), 1), 1024), -1):
+    for part in x.split(block_size(x), -1):
         finite = part.isfinite()
         there = torch.where(finite, part, 0.0).double()
         counts = torch.ones_like(finite), part == math.inf, part == -math.inf, part.isnan()

@@ -18,7 +18,7 @@ from softorder.kernels.shards import WHOLE, Whole
 
 Numbers = Any  #: one per row: a tensor, or a float
 
-_BLOCK = 65536  # scores at a time: copies of these stay in a cache
+_BLOCK = 65536  # scores at a time
 _SMALL = 32768  # up to here one long sum is faster than several short ones
 _ROUNDING = 16  # in units of the last digit of Σ p: R is no better than that
 # |R|/tails so small that the step which follows is the last: one of third order; one past scores
@@ -77,14 +77,17 @@ def measure(
     return Sums(extra, residual, lower, upper, len(known), tiny)
 
 
+def block_size(x: Tensor) -> int:
+    """How many places of all rows are taken at a time, so that copies of them stay in a cache."""
+    return max(_BLOCK // max(x.shape[:-1].numel(), 1), 1024)
+
+
 def blocks_of(
     x: Tensor, centre: Tensor, scale: float | Tensor, t: float | Tensor, at_hand: bool
 ) -> Iterator[Tensor]:
     """(x - centre)·scale - t; of long rows that are at hand, as much at a time as a cache holds."""
-    size = x.shape[-1]
-    if at_hand and x.numel() > 2 * _BLOCK:
-        size = max(_BLOCK // len(x), 1024)
-    for part in x.split(size, -1) if size < x.shape[-1] else (x,):
+    long = at_hand and x.numel() > 2 * _BLOCK
+    for part in x.split(block_size(x), -1) if long else (x,):
         yield (part - centre.unsqueeze(-1)).mul_(scale).sub_(t)
 
 
