@@ -8,7 +8,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor.debug import CommDebugMode
 
 import softorder as so
-from tests.distributed.test_sharded_topk import _own
+from tests.distributed.parts import own
 
 _ROWS, _CLASSES = 6, 11
 
@@ -45,7 +45,7 @@ _OPTIONS = {
 
 def _top_k(options, weighted, how=None):
     scores, target = _samples()
-    x = scores if how is None else _own(scores, how).clone()
+    x = scores if how is None else own(scores, how).clone()
     x = x.requires_grad_()
     (tau, p_k), weight = _numbers(), _weight() if weighted else None
     owner = so.losses if how is None else so.distributed
@@ -78,7 +78,7 @@ def _fenchel(density, how=None):
     mask[1, 3] = False
     x = scores
     if how is not None:
-        x, target, mask = (_own(v, how) for v in (scores, target, mask))
+        x, target, mask = (own(v, how) for v in (scores, target, mask))
     x = x.clone().requires_grad_()
     tau, _ = _numbers()
     owner = so.losses if how is None else so.distributed

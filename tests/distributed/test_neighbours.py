@@ -5,7 +5,7 @@ import torch
 from torch import distributed
 
 import softorder as so
-from tests.distributed.test_sharded_topk import _own
+from tests.distributed.parts import own
 
 _CLASSES = 3
 
@@ -28,7 +28,7 @@ def _run(loss, how=None):
     group = None
     if how is not None:
         group = distributed.group.WORLD
-        templates, own_labels = _own(templates.T, how).T, _own(own_labels, how)
+        templates, own_labels = own(templates.T, how).T, own(own_labels, how)
     model = _model(loss)
     value = model(queries, labels, templates, own_labels, group=group)
     value.backward()

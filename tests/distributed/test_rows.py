@@ -11,11 +11,11 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 import softorder as so
 from tests import bank
-from tests.distributed.test_sharded_topk import _own, _special
+from tests.distributed.parts import own, special_rows
 
 
 def _quantiles(scores, q, tau, density, how=None):
-    x = torch.from_numpy(scores if how is None else _own(scores, how)).clone().requires_grad_()
+    x = torch.from_numpy(scores if how is None else own(scores, how)).clone().requires_grad_()
     q, tau = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (q, tau))
     function = so.soft_quantile if how is None else so.distributed.soft_quantile
     t = function(x, q, temperature=tau, method=density)
@@ -37,19 +37,19 @@ def test_quantiles(team, density):
 
 
 def _special_quantiles(scores, how=None):
-    x = torch.from_numpy(scores if how is None else _own(scores, how))
+    x = torch.from_numpy(scores if how is None else own(scores, how))
     function = so.soft_median if how is None else so.distributed.soft_median
     return function(x, temperature=0.3).numpy()
 
 
 def test_medians_of_special_rows(team):
-    expected = _special_quantiles(_special())
-    for answer in team.run(_special_quantiles, _special(), "uneven"):
+    expected = _special_quantiles(special_rows())
+    for answer in team.run(_special_quantiles, special_rows(), "uneven"):
         np.testing.assert_allclose(answer, expected, rtol=1e-12)
 
 
 def _hard(scores, k, how=None):
-    x = torch.from_numpy(scores if how is None else _own(scores, how))
+    x = torch.from_numpy(scores if how is None else own(scores, how))
     function = so.hard.topk if how is None else so.distributed.hard_topk
     return function(x, torch.from_numpy(k)).numpy()
 
@@ -57,7 +57,7 @@ def _hard(scores, k, how=None):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_hard_topk(team, dtype):
     _, scores, k, _ = bank.problems(bank.FAMILIES, 40, dtype, temperatures=(1.0,))
-    for rows, sizes in ((scores, k), (_special().astype(dtype), np.full(6, 2.5))):
+    for rows, sizes in ((scores, k), (special_rows().astype(dtype), np.full(6, 2.5))):
         found = np.concatenate(team.run(_hard, rows, sizes, "uneven"), -1)
         np.testing.assert_array_equal(found, _hard(rows, sizes))
 

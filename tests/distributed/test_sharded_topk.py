@@ -1,7 +1,6 @@
 """Soft top-k of rows that are cut among ranks: as on one machine."""
 
 import itertools
-import math
 import os
 import time
 
@@ -13,28 +12,13 @@ from torch.distributed.tensor.debug import CommDebugMode
 
 import softorder as so
 from tests import bank
+from tests.distributed.parts import own, special_rows
 from tests.distributed.team import Team
 from tests.oracles.densities import BUILT_IN
 from tests.user_density import Student
 
 _BOUND = {np.float64: 1e-12, np.float32: 2e-6}
 _OPERATORS = {"soft_topk": so.soft_topk, "log_soft_topk": so.log_soft_topk}
-
-
-def _cuts(n, ranks, how):
-    """Where the parts of a row begin and end."""
-    if how == "even":
-        return np.linspace(0, n, ranks + 1).astype(int)
-    if how == "first":  # all on one rank
-        return np.array([0] + [n] * ranks)
-    return np.sort(np.concatenate([[0, n], np.random.default_rng(n).integers(0, n + 1, ranks - 1)]))
-
-
-def _own(values, how):
-    """This rank's part of rows, on the last axis."""
-    rank, size = distributed.get_rank(), distributed.get_world_size()
-    cuts = _cuts(values.shape[-1], size, how)
-    return values[..., cuts[rank] : cuts[rank + 1]]
 
 
 def _upstream(shape):
@@ -44,7 +28,7 @@ def _upstream(shape):
 def _solve(operator, scores, k, temperature, upstream, how=None, **options):
     """The result and its gradients; of one's own part if `how` tells how rows are cut."""
     if how is not None:
-        scores, upstream = _own(scores, how), _own(upstream, how)
+        scores, upstream = own(scores, how), own(upstream, how)
     x, *numbers = (torch.as_tensor(v).clone() for v in (scores, k, temperature))
     inputs = [v.requires_grad_() for v in (x, *numbers)]
     function = _OPERATORS[operator] if how is None else getattr(so.distributed, operator)
@@ -103,7 +87,7 @@ def test_p_on_the_bank(team, density, dtype, n):
 
 def _only_p(operator, problem, density, how="uneven"):
     scores, k, temperature = problem
-    x, k, temperature = (torch.as_tensor(v) for v in (_own(scores, how), k, temperature))
+    x, k, temperature = (torch.as_tensor(v) for v in (own(scores, how), k, temperature))
     return getattr(so.distributed, operator)(x, k, method=density, temperature=temperature).numpy()
 
 
@@ -119,35 +103,21 @@ def test_gradients(team, operator, density, how):
     _assert_alike(team, operator, problem, 1e-12, how, method=density)
 
 
-def _special():
-    inf, nan = math.inf, math.nan
-    return np.array(
-        [
-            [1.0, -inf, 2.0, -inf, 0.0, 3.0],
-            [inf, 1.0, 2.0, 0.0, inf, 3.0],
-            [inf, inf, inf, 0.0, 1.0, 2.0],
-            [-inf] * 6,
-            [1.0, nan, 2.0, 0.0, 0.5, 3.0],
-            [1.0] * 6,
-        ]
-    )
-
-
 @pytest.mark.parametrize("operator", _OPERATORS)
 @pytest.mark.parametrize("k", [0.0, 2.0, 2.5, 6.0])
 def test_infinities_and_nan(team, operator, k):
-    scores = _special()
+    scores = special_rows()
     problem = scores, np.full(len(scores), k), np.full(len(scores), 0.5)
     _assert_alike(team, operator, problem, 1e-12, "uneven")
 
 
 def _options(scores, mask):
     p = so.distributed.soft_topk(
-        torch.from_numpy(_own(scores, "uneven")).movedim(-1, 0),
+        torch.from_numpy(own(scores, "uneven")).movedim(-1, 0),
         2,
         dim=0,
         largest=False,
-        mask=torch.from_numpy(_own(mask, "uneven")).movedim(-1, 0),
+        mask=torch.from_numpy(own(mask, "uneven")).movedim(-1, 0),
         method=Student(),
     )
     return p.movedim(0, -1).numpy()
@@ -166,7 +136,7 @@ def test_axis_mask_smallest_and_a_density_of_the_user(team):
 
 
 def _hessian_product(scores, operator, how=None):
-    x = scores if how is None else _own(scores, how)
+    x = scores if how is None else own(scores, how)
     v = torch.cos(torch.from_numpy(scores)) if how is None else torch.cos(torch.from_numpy(x))
     x, k = torch.from_numpy(x).clone().requires_grad_(), torch.tensor(2.5, dtype=torch.float64)
     tau = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
@@ -190,7 +160,7 @@ def test_second_order(pair, operator):
 
 
 def _tangent(scores, how=None):
-    x = torch.from_numpy(scores if how is None else _own(scores, how))
+    x = torch.from_numpy(scores if how is None else own(scores, how))
     function = so.soft_topk if how is None else so.distributed.soft_topk
     return torch.func.jvp(lambda x: function(x, 2.5, temperature=0.7), (x,), (x.cos(),))[1].numpy()
 
@@ -226,7 +196,7 @@ def _tensors(value):
 
 
 def _traffic(scores, k, temperature, density):
-    x = torch.from_numpy(_own(scores, "even")).requires_grad_()
+    x = torch.from_numpy(own(scores, "even")).requires_grad_()
     with _Traffic() as there:
         p = so.distributed.soft_topk(x, k, method=density, temperature=temperature)
     with _Traffic() as back:
