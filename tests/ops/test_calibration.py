@@ -62,7 +62,7 @@ def test_moves_with_the_scores(method):
 @pytest.mark.parametrize(
     "method",
     [r.name for r in so.methods() if r.operator == "soft_topk" and not r.breaks]
-    + ["softsort", "neuralsort", "sequential_softmax", "network"],
+    + ["softsort", "neuralsort", "sequential_softmax", "softmax_k_times", "network"],
 )
 def test_every_method_has_a_softness(method):
     scores = _scores(4, 12)

@@ -9,7 +9,7 @@ from softorder.methods._base import (
     methods,
     register,
 )
-from softorder.methods.baselines import RenormalizedSigmoid, SequentialSoftmax
+from softorder.methods.baselines import RenormalizedSigmoid, SequentialSoftmax, SoftmaxKTimes
 from softorder.methods.fsum import FSumMethod
 from softorder.methods.networks import NetworkMethod
 from softorder.methods.permutahedron import PermutahedronMethod
@@ -29,6 +29,7 @@ __all__ = [
     "SequentialSoftmax",
     "Sinkhorn",
     "SoftSort",
+    "SoftmaxKTimes",
     "StochasticNeuralSort",
     "ThresholdMethod",
     "TransportPlan",

@@ -1,4 +1,4 @@
-"""Two historical top-k masks, as baselines. Their defects are theirs, and are kept."""
+"""Historical top-k masks, as baselines. Their defects are theirs, and are kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import column, inverse
+from softorder.kernels.sort import sort
 from softorder.methods._base import Method, register
 from softorder.methods.matrix import row_weights
 
@@ -106,6 +107,74 @@ def _winners(alpha: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor
     return p, torch.where(rest > 0, torch.log(torch.where(rest > 0, rest, 1.0)), -math.inf)
 
 
+class SoftmaxKTimes(MaskMethod):
+    """k softmaxes, each without the winners of those before it. With x_(1) >= x_(2) >= ... ,
+
+        p_(r) = Σ_{j ≤ min(k,r)} exp(x_(r)/τ)/Z_j      Z_j = Σ_{i ≥ j} exp(x_(i)/τ)
+
+    The winner is hard: the largest of what is left, of equal ones that with the lowest index. With
+    a k that is not whole, the last softmax counts in part. The mass is k. The derivative is that of
+    the softmaxes, the winners held fixed.
+
+    Behind the last winner all p are proportional to exp(x/τ), so that only winners meet in pairs:
+
+        p_(r) = exp((x_(r) - x_(k))/τ) p_(k)           r > k
+
+    What it breaks: one that loses several softmaxes closely has p > 1, and more than the larger
+    scores that won them; it jumps where two winners change places; equal scores differ, by the
+    order in which they are given, so that nothing is even as τ → ∞ and ties are unlike the hard
+    ones as τ → 0; and n rounds do not take everything.
+    Paper: SOFT top-k (Xie et al. 2020), "softmax k times", a baseline of its nearest neighbours.
+    """
+
+    name = "softmax_k_times"
+    smoothness = "smooth, jumps at ties"
+    cost = "O(n log n + k²)"
+    paper = "SOFT top-k (Xie et al. 2020), its baseline"
+    breaks = MappingProxyType(
+        {
+            "soft_topk": (
+                "stays_between_zero_and_one",
+                "order_is_preserved",
+                "equal_scores_get_equal_shares",
+                "all_equal_scores_get_k_over_n",
+                "follows_a_permutation",
+                "raising_a_score_helps_it_alone",
+                "cold_limit_is_hard",
+                "warm_limit_is_even",
+                "what_the_top_leaves_is_the_bottom",
+                "too_few_available_are_all_taken",
+                "k_n_takes_everything",
+            )
+        }
+    )
+
+    def _mask(
+        self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
+    ) -> Tensor:
+        scale, weights = inverse(temperature, x.dtype), row_weights(k, x, most)
+        # the sort is stable
+        order = sort(torch.where(live, -x.detach(), math.inf)).order
+        x, live = x.gather(-1, order), live.gather(-1, order)
+        last = weights.shape[-1] - 1
+        behind = _decay(x[..., last:] - x[..., last : last + 1], live[..., last:], scale)
+        x, live = x[..., : last + 1], live[..., : last + 1]
+        place = torch.arange(last + 1, device=x.device)
+        left = live.unsqueeze(-2) & (place >= place.unsqueeze(-1))  # to score i in round j
+        pairs = _decay(x.unsqueeze(-2) - x.unsqueeze(-1), left, column(scale))
+        total = pairs[..., :-1].sum(-1) + pairs[..., -1] * behind.sum(-1, keepdim=True)
+        share = torch.where(total > 0, weights / torch.where(total > 0, total, 1.0), 0.0)
+        p = (share.unsqueeze(-1) * pairs).sum(-2)
+        p = torch.cat([p, p[..., -1:] * behind[..., 1:]], -1)
+        return torch.empty_like(p).scatter(-1, order, p)
+
+
+def _decay(difference: Tensor, live: Tensor, scale: Tensor) -> Tensor:
+    """exp(difference/τ) where it is live, else 0."""
+    exponent = torch.where(live, difference, 0.0) * scale
+    return torch.where(live, torch.exp(exponent), 0.0)
+
+
 class RenormalizedSigmoid(MaskMethod):
     """Sigmoids, scaled to the mass k: down if they have more, their complements down if less,
 
@@ -145,4 +214,5 @@ def _shares(z: Tensor, live: Tensor) -> Tensor:
 
 
 register(SequentialSoftmax(), aliases=("relaxed_subset", "iterative_softmax"))
+register(SoftmaxKTimes(), aliases=("k_times_softmax", "softmax_augmentation", "topk_softmax"))
 register(RenormalizedSigmoid(), aliases=("renormalised_sigmoid", "ncpss"))
