@@ -31,6 +31,7 @@ from softorder._check._mode import (
     transformed,
 )
 from softorder._check._options import (
+    at_least,
     between,
     choice,
     count,
@@ -66,8 +67,10 @@ from softorder._check._tensors import (
     points,
     probs,
     same_shape,
+    scale,
     scores,
     several,
+    square,
     whole,
 )
 from softorder._check._values import PerRow, broadcast_over_rows
@@ -77,6 +80,7 @@ __all__ = [
     "PerRow",
     "any_mask",
     "at_hand",
+    "at_least",
     "attention",
     "beams",
     "between",
@@ -114,9 +118,11 @@ __all__ = [
     "q_alone",
     "reduction",
     "same_shape",
+    "scale",
     "scores",
     "several",
     "share",
+    "square",
     "subclass",
     "targets",
     "temperature",

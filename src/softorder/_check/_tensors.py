@@ -7,6 +7,7 @@ from torch import Tensor
 
 from softorder._check import _kinds, _values
 from softorder._check._mode import PLAIN, eager
+from softorder._check._options import at_least
 from softorder._check._values import FLOATING, PerRow, first, refuse
 
 _STRIDED = torch.strided
@@ -109,6 +110,31 @@ def with_axes(name: str, value: Tensor, axes: int) -> None:
     _kinds.dense(name, value)
     if value.dim() < axes:
         raise ValueError(f"{name} must have at least {axes} axes, but got {tuple(value.shape)}")
+
+
+def scale(scale: PerRow, scores: Tensor) -> None:
+    """`scale` is a finite number >= 0, or a tensor of them that broadcasts to scores."""
+    if not isinstance(scale, Tensor):
+        return at_least("scale", scale, 0)
+    _values.real_numbers("scale", scale)
+    if not _values.broadcasts(scale.shape, scores.shape):
+        raise ValueError(
+            f"scale must broadcast to the shape of scores, {tuple(scores.shape)}, "
+            f"but got shape {tuple(scale.shape)}"
+        )
+    wrong = ~((scale >= 0) & scale.isfinite())
+    if eager():
+        message = "scale must be finite and >= 0, but got {}"
+        refuse("scale", wrong, lambda: message.format(first(scale, wrong)))
+
+
+def square(name: str, value: Tensor) -> None:
+    """A tensor of floating dtype that holds square matrices."""
+    floating(name, value)
+    if value.dim() < 2 or value.shape[-1] != value.shape[-2]:
+        raise ValueError(
+            f"{name} must be square matrices, (..., n, n), but got shape {tuple(value.shape)}"
+        )
 
 
 def points(name: str, value: Tensor, sources: Tensor, size: int | None = None) -> None:

@@ -13,6 +13,7 @@ from torch.distributions import Distribution, constraints, register_kl
 from torch.distributions.utils import lazy_property
 
 from softorder import _axis, _check
+from softorder._noise import gumbel
 from softorder.densities import Density
 from softorder.distributions._parameters import Parameters, Relaxation, density_of, fixed
 from softorder.distributions.constraints import KHotVector
@@ -218,9 +219,9 @@ class KHot(Distribution):
             last = self.relaxation.logits(self.law.rows[..., -1:])
             theta = torch.cat([theta, last.to(theta.dtype)], -1)
         like = theta.detach().expand(*sample_shape, *theta.shape)
-        noise = -torch.empty_like(like).exponential_(generator=generator).log_()
+        noise = gumbel(like, generator)
         if self.design.name != "gumbel_topk":
-            noise += torch.empty_like(like).exponential_(generator=generator).log_()
+            noise -= gumbel(like, generator)
         return theta + noise
 
     def relaxed(self, keys: Tensor, temperature: float | Tensor = 1.0) -> Tensor:

@@ -27,6 +27,15 @@ def vjp(
         return thread.submit(_vjp, function, inputs, upstream).result()
 
 
+def wanted(
+    result: Tensor, inputs: Sequence[Tensor], needed: Sequence[bool], upstream: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients that are needed, with derivatives of their own; None for the other inputs."""
+    some = [value for value, need in zip(inputs, needed, strict=True) if need]
+    found = iter(torch.autograd.grad(result, some, upstream, create_graph=True))
+    return tuple(next(found) if need else None for need in needed)
+
+
 def _recording() -> bool:
     with torch.enable_grad():
         return torch.zeros((), requires_grad=True).neg().requires_grad

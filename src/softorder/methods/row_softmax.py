@@ -10,6 +10,8 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from softorder import _check
+from softorder._noise import gumbel
 from softorder.kernels import row_softmax
 from softorder.kernels.row_softmax import reference
 from softorder.methods import fused
@@ -109,7 +111,12 @@ class StochasticNeuralSort(NeuralSort):
 
     Without softening, the order of x + β g is a sample of the Plackett-Luce law with weights
     exp(x/β); so P is a relaxed sample, through which gradients flow to the scores (Grover et al.
-    2019, section 5). Not registered by a name: pass an object as `method`.
+    2019, section 5). Not registered by a name: pass an object as `method`. Repeated scores,
+    `scores.expand(5, *scores.shape)`, are several draws. `so.perturb` is the same for any method.
+
+    Args:
+        noise: β, the factor of the noise.
+        generator: of random numbers.
 
     >>> import torch, softorder as so
     >>> from softorder.methods import StochasticNeuralSort
@@ -122,14 +129,14 @@ class StochasticNeuralSort(NeuralSort):
     name = "stochastic_neuralsort"
 
     def __init__(self, noise: float = 1.0, generator: torch.Generator | None = None) -> None:
+        _check.at_least("noise", noise, 0)
         self.noise = noise
         self.generator = generator
 
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        exponential = torch.empty_like(scores).exponential_(generator=self.generator)
-        scores = scores - self.noise * exponential.log()
+        scores = scores + self.noise * gumbel(scores.detach(), self.generator)
         return super().soft_permutation(scores, temperature, descending, k)
 
 

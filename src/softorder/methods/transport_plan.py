@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels._autograd import wanted
 from softorder.kernels.transport.reference import Solution
 from softorder.kernels.transport.steps import (
     curvature,
@@ -102,10 +103,7 @@ def _plain_vjp(
     """The same with derivatives of its own."""
     with torch.enable_grad():
         plan = _twice_differentiable(gains, temperature, setting)
-    needed = ctx.needs_input_grad[:2]
-    wanted = [v for v, need in zip((gains, temperature), needed, strict=True) if need]
-    found = iter(torch.autograd.grad(plan, wanted, upstream, create_graph=True))
-    return tuple(next(found) if need else None for need in needed)
+    return wanted(plan, (gains, temperature), ctx.needs_input_grad[:2], upstream)
 
 
 def _vjp(

@@ -3,15 +3,20 @@
 from softorder.ops.calibration import calibrate_temperature
 from softorder.ops.laplace_sum import laplace_sum
 from softorder.ops.permutation import soft_permutation
+from softorder.ops.perturb import perturb
 from softorder.ops.quantile import soft_median, soft_quantile
 from softorder.ops.rank import soft_rank
+from softorder.ops.sinkhorn import gumbel_sinkhorn, sinkhorn
 from softorder.ops.sort import soft_sort
 from softorder.ops.topk import log_soft_topk, soft_topk
 
 __all__ = [
     "calibrate_temperature",
+    "gumbel_sinkhorn",
     "laplace_sum",
     "log_soft_topk",
+    "perturb",
+    "sinkhorn",
     "soft_median",
     "soft_permutation",
     "soft_quantile",

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
+from softorder._noise import gumbel
 from softorder.sampling._base import Design, Generator, register
 from softorder.sampling._units import largest
 
@@ -32,9 +32,4 @@ class GumbelTopK(Design):
 
     def sample(self, sample_shape: Sequence[int] = (), generator: Generator = None) -> Tensor:
         logits = self.rows.detach().expand(*sample_shape, *self.rows.shape)
-        return largest(logits - _log_exponential(logits, generator), self.size)
-
-
-def _log_exponential(like: Tensor, generator: Generator) -> Tensor:
-    """log E of exponential numbers E; -log E is Gumbel noise."""
-    return torch.empty_like(like).exponential_(generator=generator).log_()
+        return largest(logits + gumbel(logits, generator), self.size)

@@ -1,0 +1,43 @@
+"""Random noise: how it is drawn, its density f, and -(log f)'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+Generator = torch.Generator | None
+
+
+class Noise(NamedTuple):
+    draw: Callable[[Tensor, Generator], Tensor]  #: in the shape and dtype of a tensor
+    pdf: Callable[[Tensor], Tensor]  #: f(z), 0 at ±inf
+    score: Callable[[Tensor], Tensor]  #: -f'(z)/f(z), of mean 0
+
+
+def gumbel(like: Tensor, generator: Generator = None) -> Tensor:
+    """-log E of exponential numbers E."""
+    exponential = torch.empty_like(like).exponential_(generator=generator)
+    # An E that was rounded to 0 would be an infinite noise.
+    return exponential.clamp_(min=torch.finfo(like.dtype).tiny).log_().neg_()
+
+
+def normal(like: Tensor, generator: Generator = None) -> Tensor:
+    return torch.empty_like(like).normal_(generator=generator)
+
+
+def _gumbel_pdf(z: Tensor) -> Tensor:
+    z = z.clamp(min=-10)  # where e^(-e^10) is 0, and e^-z is finite
+    return torch.exp(-z - torch.exp(-z))
+
+
+def _normal_pdf(z: Tensor) -> Tensor:
+    return torch.exp(-0.5 * z * z) * 0.3989422804014327
+
+
+NOISES = {
+    "normal": Noise(normal, _normal_pdf, lambda z: z),
+    "gumbel": Noise(gumbel, _gumbel_pdf, lambda z: 1 - torch.exp(-z)),
+}
