@@ -120,7 +120,7 @@ def test_enumerate_support():
 
 
 @pytest.mark.parametrize(
-    ("design", "k"), [(d, k) for d in _SCORED for k in (3, 2.6, None) if d in _EXACT or k == 3]
+    ("design", "k"), [(d, k) for d in _SCORED for k in (3, 2.6, None) if d != "pareto" or k == 3]
 )
 def test_moments_follow_from_log_prob(design, k):
     law = KHot(k, logits=_logits(6), design=design)

@@ -196,7 +196,7 @@ def test_wrong_arguments():
 
 
 def test_repr_tells_how_it_was_made():
-    for part in ("features=5", "k=2", "estimator='simple'", "design='pivotal'"):
+    for part in ("features=5", "k=2", "estimator='simple'", "design='pareto_corrected'"):
         assert part in repr(_gate(5, 2, estimator="simple"))
 
 

@@ -88,7 +88,9 @@ def test_losses(loss):
     assert torch.autograd.grad(value, scores)[0].shape == scores.shape
 
 
-@pytest.mark.parametrize("design", ["pareto", "conditional_poisson", "gumbel_topk"])
+@pytest.mark.parametrize(
+    "design", ["pareto", "pareto_corrected", "conditional_poisson", "gumbel_topk"]
+)
 def test_draws(design):
     law = so.distributions.KHot(3, logits=_scores(), design=design, validate_args=False)
     assert law.sample((5,)).shape == (5, 4, 7)

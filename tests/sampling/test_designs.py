@@ -13,7 +13,7 @@ from tests.oracles import subsets
 _DESIGNS = [row.name for row in so.sampling.designs()]
 _EXACT = [row.name for row in so.sampling.designs() if row.exact]
 _FIXED = [row.name for row in so.sampling.designs() if row.fixed_size]
-_SCORED = ["conditional_poisson", "pareto", "pareto_adjusted", "sampford"]
+_SCORED = ["conditional_poisson", "pareto", "pareto_adjusted", "pareto_corrected", "sampford"]
 _ERROR_RATE = 1e-6  # of each statistical test, if the seeds were not fixed
 
 
@@ -125,7 +125,9 @@ def test_a_design_that_is_not_exact_is_not(design):
 _LARGE = [(784, 50, 2000), (1000, 500, 1000)]
 
 
-@pytest.mark.parametrize("design", ["conditional_poisson", "pareto_adjusted", "pivotal"])
+@pytest.mark.parametrize(
+    "design", ["conditional_poisson", "pareto_adjusted", "pareto_corrected", "pivotal"]
+)
 @pytest.mark.parametrize(("n", "k", "draws"), _LARGE)
 def test_frequencies_of_large_rows(design, n, k, draws):
     """With much entropy, Σ (freq - π)²/(π(1-π)/draws) is nearly chi-square with n - 1 degrees."""
@@ -158,6 +160,9 @@ def _law(design, probs, k):
     if design == "pareto_adjusted":
         working = find(design).from_probs(probs, torch.tensor(k))
         return subsets.pareto(torch.sigmoid(working._fitted).numpy(), k)
+    if design == "pareto_corrected":
+        working = find(design).from_probs(probs, torch.tensor(k))
+        return subsets.pareto(torch.sigmoid(working._logits()).numpy(), k)
     oracles = {
         "brewer": subsets.brewer,
         "gumbel_topk": subsets.successive,
@@ -207,7 +212,7 @@ def test_nothing_and_everything_have_probability_one(design):
         assert torch.equal(made.joint(), torch.full((4, 4), k / 4, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("design", ["pareto", "sampford", "pareto_adjusted"])
+@pytest.mark.parametrize("design", ["pareto", "sampford", "pareto_adjusted", "pareto_corrected"])
 def test_derivatives(design):
     logits = torch.randn(5, dtype=torch.float64, generator=_generator()).requires_grad_()
     x = torch.tensor([1.0, 0, 1, 0, 0], dtype=torch.float64)

@@ -75,7 +75,7 @@ class Parameters:
         # Σ π is known better than by summing, unless fewer than k units take part
         total = None if k is None else torch.minimum(k, (self.probs > 0).sum(-1).double())
         extended = extend(self.probs, total)
-        if extended.phantom and not self.design.exact:
+        if extended.phantom and not (self.design.exact or self.design.phantom):
             total = self.probs.sum(-1, dtype=torch.float64) if total is None else total
             _check.whole("k", total, f"for the design {self.design.name!r}, which is not exact")
         self.phantom = extended.phantom

@@ -30,8 +30,9 @@ class KHotGate(nn.Module):
         dim: the axis of the features.
         estimator: "straight_through", "second_order", "relaxed", "simple", or a callable with their
             signature, such as functools.partial(so.estimators.relaxed, temperature=0.5).
-        design: how choices are drawn, see `so.sampling.designs()`. A k that is learned or not whole
-            needs an exact one.
+        design: how choices are drawn, see `so.sampling.designs()`. The default is as fast as a
+            top-k and keeps π to 1e-5 where Σ π(1-π) > 5, to 0.012 for any π; "pivotal" is exact.
+            A k that is learned or not whole needs one of these two, or another exact one.
         density: from logits to probabilities, as in `so.distributions.KHot`.
         start: the size Σ π at the start, for k=None; n/2 if not given.
 
@@ -57,7 +58,7 @@ class KHotGate(nn.Module):
         *,
         dim: int = -1,
         estimator: Estimator = "straight_through",
-        design: str | type[Design] = "pivotal",
+        design: str | type[Design] = "pareto_corrected",
         density: str | object | None = None,
         start: float | None = None,
     ) -> None:

@@ -6,6 +6,7 @@ from softorder.sampling.brewer import Brewer
 from softorder.sampling.conditional_poisson import ConditionalPoisson
 from softorder.sampling.gumbel import GumbelTopK
 from softorder.sampling.pareto import AdjustedPareto, Pareto
+from softorder.sampling.pareto_corrected import CorrectedPareto
 from softorder.sampling.pivotal import OrderedPivotal, Pivotal
 from softorder.sampling.poisson import Poisson
 from softorder.sampling.sampford import Sampford
@@ -15,6 +16,7 @@ __all__ = [
     "AdjustedPareto",
     "Brewer",
     "ConditionalPoisson",
+    "CorrectedPareto",
     "Design",
     "DesignTable",
     "GumbelTopK",

@@ -30,6 +30,7 @@ class Design(ABC):
     takes: ClassVar[str] = "probs"  #: or "logits"
     fixed_size: ClassVar[bool] = True  #: every draw has exactly `size` units
     exact: ClassVar[bool] = True  #: made from_probs, the mean of x is these probabilities
+    phantom: ClassVar[bool] = False  #: not exact, but near enough for a phantom unit: see `extend`
     offers: ClassVar[tuple[str, ...]] = ("inclusion",)
     cost: ClassVar[str]  #: of a draw
     paper: ClassVar[str]

@@ -12,12 +12,15 @@ from softorder.sampling._units import extend
 def sample(
     probs: Tensor,
     *,
-    design: str | type[Design] = "conditional_poisson",
+    design: str | type[Design] = "pareto_corrected",
     sample_shape: Sequence[int] = (),
     dim: int = -1,
     generator: Generator = None,
 ) -> Tensor:
     """Draws x in {0, 1} with P(x_i = 1) = probs_i, as many ones as the probabilities sum to.
+
+    The default is as fast as a top-k, and P(x_i = 1) = probs_i holds up to O(V^-4), V = Σ π(1-π):
+    to 1e-5 for V > 5, to 0.012 for any row. Other designs are exact, "pivotal" the fastest of them.
 
     Where they sum to a number that is not whole, a phantom unit takes the rest: x then has
     ⌊Σ probs⌋ or ⌈Σ probs⌉ ones, and Σ probs on average. The draws have no gradient; see
@@ -26,7 +29,7 @@ def sample(
     Args:
         probs: inclusion probabilities in [0, 1], of any shape with at least one axis.
         design: a name of `so.sampling.designs()`, or a Design of your own. Those that are not exact
-            there ("pareto", "gumbel_topk") only come near the probabilities.
+            there come near the probabilities: "pareto_corrected" nearest, "gumbel_topk" least.
         sample_shape: how many draws for each row; these axes come first.
         dim: the axis of the units.
         generator: of random numbers, for reproducible draws.

@@ -51,7 +51,8 @@ class Pareto(ExponentialDesign):
         level = self._uniform((*sample_shape, *odds.shape), generator)
         noise = level.div_(1 - level).to(odds.dtype)  # e^L of logistic noise L
         # what is impossible stays behind what only underflows
-        return largest(torch.where(odds > 0, odds * noise, -1.0), self.size)
+        x = largest(torch.where(odds > 0, odds * noise, -1.0), self.size)
+        return x.to(self.rows.dtype)
 
     def _odds(self) -> Tensor:
         probs = self.rows.detach()
@@ -85,9 +86,6 @@ class AdjustedPareto(Pareto):
 
     def inclusion(self) -> Tensor:
         return self.rows
-
-    def sample(self, sample_shape: Sequence[int] = (), generator: Generator = None) -> Tensor:
-        return super().sample(sample_shape, generator).to(self.rows.dtype)
 
 
 def level_weights(u: Tensor, size: Tensor) -> Tensor:
