@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from experiments import choosing, ranking
 from experiments.catalogue import get, names
 from experiments.data.sources import SOURCES
 from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
+from experiments.reading import reading
 from experiments.trials import RESULTS, Trials
 
 PAGE = Path("docs", "reproduce.md")
+_FIGURES = Path("docs", "figures")
 _HEAD = """\
 # The papers' experiments
 
@@ -31,6 +35,15 @@ setting would give. `medium`, where there is one, is nearer to that. The preset 
 paper's setting, as far as the paper states it; most of them want a GPU, or days. Tables show the
 mean and the standard deviation over the seeds. The paper's figures stand beside ours as they are
 printed there; "-" is what there is no figure for, and "not run here" what we have not run.
+
+What we read in a table is computed from its trials. There ± is the 95 % interval of the mean. A
+method is said to beat another, or to be better or worse, where a paired t-test over the seeds that
+both have, with Holm's correction over the comparisons of the sentence, has p < 0.05; with fewer
+than three seeds nothing is said to differ. Where one is called the best because its mean is, the
+correction is over all pairs. A diagram shows average ranks, the best on the right: black lines
+join methods that Nemenyi's test cannot tell apart, orange ones those that Wilcoxon's signed-rank
+test with Holm's correction cannot. Seeds share their data, so this is about the chance in training,
+not about other data.
 """
 
 
@@ -57,6 +70,9 @@ def _experiment(experiment: Experiment, results: Path) -> str:
         parts.append(f"What the paper shows: {paper.findings}")
     for preset in experiment.presets:
         parts += _preset(experiment, paper, preset, results / experiment.name / f"{preset}.json")
+    found = ranking.across(experiment, _kept(experiment, results))
+    if found:
+        parts += [f"### {experiment.name}, all presets", *_ranks(found, experiment, "all")]
     return "\n\n".join(parts) + "\n"
 
 
@@ -69,8 +85,32 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
         return [*parts, f"**{NOT_RUN.capitalize()}.**"]
     trials = Trials.read(kept)
     table = beside(experiment, paper, trials)
-    reading = [f"What we read in it: {paper.reading[preset]}"] if preset in paper.reading else []
-    return [*parts, table.markdown(), *reading, _about(experiment, preset, trials)]
+    text = reading(experiment, paper, trials)
+    said = [f"What we read in it: {text}"] if text else []
+    return [
+        *parts,
+        table.markdown(),
+        *said,
+        *_ranks(ranking.cases(experiment, trials), experiment, preset),
+        _about(experiment, preset, trials),
+    ]
+
+
+def _kept(experiment: Experiment, results: Path) -> dict[str, Trials]:
+    files = {preset: results / experiment.name / f"{preset}.json" for preset in experiment.presets}
+    return {preset: Trials.read(file) for preset, file in files.items() if file.exists()}
+
+
+def _ranks(found: Sequence[ranking.Cases], experiment: Experiment, preset: str) -> list[str]:
+    """The critical-difference diagrams, and what they show."""
+    if not found:
+        return []
+    image = f"![Average ranks: {experiment.name}, {preset}](figures/{_figure(experiment, preset)})"
+    return [image, " ".join(map(ranking.caption, found))]
+
+
+def _figure(experiment: Experiment, preset: str) -> str:
+    return f"ranks_{experiment.name}_{preset}.png"
 
 
 def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
@@ -92,9 +132,25 @@ def tables() -> dict[Path, str]:
     return found
 
 
+def draw(folder: Path) -> list[Path]:
+    """The diagrams of all kept results."""
+    drawn = []
+    for experiment in map(get, names()):
+        kept = _kept(experiment, RESULTS)
+        every = {preset: ranking.cases(experiment, trials) for preset, trials in kept.items()}
+        every["all"] = ranking.across(experiment, kept)
+        for preset, found in every.items():
+            if found:
+                drawn.append(folder / _figure(experiment, preset))
+                ranking.draw(found, drawn[-1])
+    return drawn
+
+
 def main() -> None:
-    for path, text in {PAGE: page(), **tables()}.items():
+    texts = {PAGE: page(), choosing.SNIPPET: choosing.page(), **tables()}
+    for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
+    for path in (*texts, *draw(_FIGURES)):
         print(f"wrote {path}")
 
 

@@ -9,8 +9,10 @@ import statistics
 from pathlib import Path
 from string import Template
 
+from experiments import ranking
 from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
+from experiments.reading import reading
 from experiments.trials import Trials
 from softorder.cli._table import Table
 
@@ -83,8 +85,9 @@ def _section(experiment: Experiment, paper: Paper, folder: Path, preset: str) ->
     about = ", ".join(f"{key} {value}" for key, value in trials.about.items())
     parts += [
         beside(experiment, paper, trials).html(),
-        f"<p>{html.escape(paper.reading.get(preset, ''))}</p>",
+        f"<p>{html.escape(reading(experiment, paper, trials))}</p>",
         f'<img alt="{html.escape(trials.title)}" src="data:image/png;base64,{image}">',
+        *_ranks(experiment, trials, kept.with_suffix(".ranks.png")),
         f"<p>{html.escape(about)}</p>",
         "<details><summary>Every trial</summary>",
         _every(trials).html(),
@@ -93,6 +96,20 @@ def _section(experiment: Experiment, paper: Paper, folder: Path, preset: str) ->
         "</details>",
     ]
     return "\n".join(parts)
+
+
+def _ranks(experiment: Experiment, trials: Trials, path: Path) -> list[str]:
+    """The critical-difference diagrams, if there are enough cases for one."""
+    found = ranking.cases(experiment, trials)
+    if not found:
+        return []
+    ranking.draw(found, path)
+    image = base64.b64encode(path.read_bytes()).decode()
+    words = " ".join(map(ranking.caption, found))
+    return [
+        f'<img alt="Average ranks" src="data:image/png;base64,{image}">',
+        f"<p>{html.escape(words)}</p>",
+    ]
 
 
 def _every(trials: Trials) -> Table:

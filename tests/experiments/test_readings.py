@@ -1,0 +1,374 @@
+"""What is said of the figures follows from the figures."""
+
+import doctest
+import json
+import random
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from experiments import catalogue, choosing, contest, docs, ranking
+from experiments import reading as sentences
+from experiments.contest import Contest, by_first
+from experiments.paper import Paper
+from experiments.trials import RESULTS, Trials
+
+KEPT = sorted(RESULTS.glob("*/*.json"))
+LOSS = Contest("loss", "loss", digits=2)
+SHARE = Contest("share", "accuracy", True, 1, 100, " %")
+STRONG = r"beats|is better|are better|is worse|are worse|more than chance is"
+
+
+def _trials(key="loss", **arms) -> Trials:
+    """Arms by name, each with the values of its seeds."""
+    trials = Trials("title", {})
+    for arm, values in arms.items():
+        for seed, value in enumerate(values):
+            trials.records.append({"arm": arm, "seed": seed, key: value})
+    return trials
+
+
+def _paper(key="loss", **figures) -> Paper:
+    printed = {arm: {key: value} for arm, value in figures.items()}
+    return Paper("source", "setting", printed, {})
+
+
+def _leader(contest=LOSS, key="loss", **arms) -> str:
+    return sentences.leader(contest, contest.groups(_trials(key, **arms))[""])
+
+
+# ---- sentences ---------------------------------------------------------------------------------
+
+
+def test_beats_stands_where_all_seeds_say_so():
+    said = _leader(a=[1.0, 1.1, 1.2, 1.05], b=[2.0, 2.11, 2.19, 2.06])
+    assert said == "Least loss: a (1.09 ± 0.14); it beats b by 1.00."
+
+
+def test_and_does_not_where_the_seeds_disagree():
+    said = _leader(a=[1.0, 3.1, 1.2, 1.05], b=[2.0, 2.11, 2.19, 2.06])
+    assert "it cannot be told apart from b" in said
+    assert not re.search(STRONG, said)
+
+
+def test_the_same_means_without_pairs_would_not_be_enough():
+    """The seeds move both arms together: only the pairs show the difference."""
+    a = [1.0, 5.0, 9.0, 3.0]
+    paired_, crossed = [x + 0.1 + 0.01 * x for x in a], [x + 0.15 for x in reversed(a)]
+    assert "beats b" in _leader(a=a, b=paired_)
+    assert "cannot be told apart" in _leader(a=a, b=crossed)
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(1, "one seed is"), (2, "2 seeds are")])
+def test_few_seeds_tell_nothing(seeds, said):
+    text = _leader(a=[1.0, 1.0][:seeds], b=[9.0, 9.1][:seeds])
+    assert f"then b (9.0{'0' if seeds == 1 else '5'}); {said} too few to tell." in text
+    assert not re.search(STRONG, text)
+
+
+def test_the_best_is_the_highest_where_higher_is_better():
+    arms = {"a": [0.5, 0.51, 0.52], "b": [0.7, 0.712, 0.719]}
+    assert _leader(SHARE, "share", **arms).startswith("Highest accuracy: b (71.0 ± 2.4 %)")
+    assert "beats a by 20.0 points" in _leader(SHARE, "share", **arms)
+
+
+def test_many_comparisons_make_the_test_stricter():
+    """Holm's correction over all pairs: beside twenty others the same two arms are not apart."""
+    draw = random.Random(0)
+    pair = {"a": [1.0, 1.1, 1.2], "b": [1.1, 1.21, 1.27]}
+    crowd = {f"c{i}": [draw.gauss(1.4, 0.2) for _ in range(3)] for i in range(20)}
+    assert "it beats b" in _leader(**pair)
+    assert "it beats" not in _leader(**pair, **crowd)
+    assert "cannot be told apart from any of the 21 others" in _leader(**pair, **crowd)
+
+
+def _against(**arms) -> str:
+    scores = SHARE.groups(_trials("share", **arms))[""]
+    return sentences.against(SHARE, scores, "base", list(scores))
+
+
+def test_others_are_better_or_worse_than_a_base():
+    base = [0.5, 0.51, 0.52, 0.49]
+    up, down = [x + 0.1 + x / 100 for x in base], [x - 0.2 - x / 100 for x in base]
+    said = _against(base=base, up=up, down=down, same=[*base[:2], 0.55, 0.45], one=[0.9])
+    assert "Accuracy, beside base (50.5 ± 2.1 %)" in said
+    assert "up is better by 10.5 points" in said
+    assert "down is worse by 20.5 points" in said
+    assert "same cannot be told apart from it" in said
+    assert "one differs by +40.0 points, but one seed is too few to tell" in said
+    assert _against(base=base) == ""
+    assert _against(up=up) == ""
+
+
+def test_a_base_that_was_the_best_of_several_is_corrected_for_them():
+    base = [1.0, 1.1, 1.2]
+    scores = LOSS.groups(_trials(base=base, b=[1.1, 1.21, 1.27], c=[3.0, 1.0, 8.0]))[""]
+    assert "b is worse" in sentences.against(LOSS, scores, "base", ["b"])
+    many = {**scores, **{f"f{i}": {s: 2.0 + (i * s) % 7 for s in range(3)} for i in range(20)}}
+    bases = [name for name in many if name != "b"]
+    assert "cannot be told" in sentences.against(LOSS, many, "base", ["b"], bases)
+
+
+def test_the_papers_order_is_counted_in_pairs():
+    trials = _trials(a=[1.0], b=[2.0], c=[3.0])
+    same = sentences.papers_order(LOSS, trials, _paper(a="1 ± 0.1", b="5", c="7.5"))
+    assert same == "By the means all 3 pairs are in the paper's order."
+    turned = sentences.papers_order(LOSS, trials, _paper(a="6", b="5", c="7.5"))
+    assert "2 of 3 pairs are in the paper's order (τ = 0.33), but a before b; too few" in turned
+    assert sentences.papers_order(LOSS, trials, _paper(d="6")) == ""
+
+
+def test_a_turn_is_more_than_chance_only_if_the_seeds_say_so():
+    paper = _paper(a="6", b="5")
+    sure = _trials(a=[1.0, 1.1, 1.2], b=[2.0, 2.1, 2.25])
+    unsure = _trials(a=[1.0, 1.1, 1.2], b=[2.0, 0.9, 1.25])
+    assert sentences.papers_order(LOSS, sure, paper).endswith("more than chance is a before b.")
+    assert sentences.papers_order(LOSS, unsure, paper).endswith("more than chance is not shown.")
+
+
+def test_distances_from_the_paper():
+    trials = _trials(a=[1.0, 3.0], b=[5.0])
+    paper = _paper(a="1.0", b="3", c="9")
+    assert (
+        sentences.papers_ratio(LOSS, trials, paper)
+        == "The loss is 1.67 (b) to 2.00 (a) times the paper's."
+    )
+    assert sentences.papers_gap(LOSS, trials, paper) == (
+        "Our loss minus the paper's: from +1.00 (a) to +2.00 (b)."
+    )
+    assert sentences.papers_ratio(LOSS, trials, _paper(x="1")) == ""
+
+
+def test_groups_are_compared_apart():
+    trials = _trials(**{"M, a": [1.0], "M, b": [2.0], "F, a": [4.0], "F, b": [3.0], "G, a": [0.0]})
+    split = Contest("loss", "loss", split=by_first)
+    first, second = sentences.leaders(split, trials)
+    assert first.startswith("Least loss for M: a (1.00), then b")
+    assert second.startswith("Least loss for F: b (3.00), then a")
+
+
+def test_a_sweep_names_the_best_value_of_each_line():
+    arms = {
+        f"x, τ = {t}": [loss, loss + 0.1, loss + 0.21] for t, loss in ((0.1, 3), (1, 1), (10, 2))
+    }
+    trials = _trials(**arms)
+    assert sentences.is_sweep(trials)
+    assert not sentences.is_sweep(_trials(a=[1.0], b=[1.0], **{"x, τ = 1": [1.0]}))
+    said = sentences.sweeps(LOSS, trials)
+    assert said.startswith(
+        "Best for loss: x τ = 1 (1.10 ± 0.26, not told apart from 0 of 2 others)"
+    )
+
+
+def test_a_curve_says_whether_it_still_moves():
+    trials = Trials("title", {})
+    for seed, end in enumerate((0.9, 0.5, 0.8)):
+        trials.records.append({"arm": "a", "seed": seed, "loss": end, "curve": [2.0, 1.0, end]})
+    assert sentences.still_moving(LOSS, trials) == (
+        "In the last epoch the loss changed by -20.0 % in the median trial (-50.0 to -10.0 %)."
+    )
+
+
+def test_rounding_is_no_difference():
+    said = _leader(a=[0.0, 0.0, 0.0], b=[2e-15, 2e-15, 2e-15])
+    assert "cannot be told apart" in said
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "contest",
+        "reading",
+        "words",
+        "statistics.paired",
+        "statistics.ranks",
+        "topk_classification.reading",
+    ],
+)
+def test_examples_of_the_docstrings(name):
+    assert doctest.testmod(import_module(f"experiments.{name}")).failed == 0
+
+
+# ---- experiments -------------------------------------------------------------------------------
+
+
+def _read(name: str, trials: Trials) -> str:
+    experiment = catalogue.get(name)
+    return sentences.reading(experiment, Paper.of(experiment), trials)
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_result_has_a_reading(kept):
+    trials = Trials.read(kept)
+    said = _read(kept.parent.name, trials)
+    assert said.endswith(".")
+    assert "nan" not in said
+    assert "inf" not in said.replace("inference", "")
+    if all(trials.seeds(arm) < contest.ENOUGH for arm in trials.arms):
+        assert not re.search(STRONG, said)
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_part_of_the_trials_has_one_too(kept):
+    """Runs that are not finished: any arms, any seeds, one seed, none."""
+    name, whole, draw = kept.parent.name, Trials.read(kept), random.Random(0)
+    for _ in range(12):
+        size = draw.choice([0, 1, 2, 5, len(whole.records) // 2])
+        part = Trials(
+            "title", whole.config, draw.sample(whole.records, min(size, len(whole.records)))
+        )
+        said = _read(name, part)
+        assert said == "" or said.endswith(".")
+    first = [record for record in whole.records if record["seed"] == 0]
+    assert not re.search(STRONG, _read(name, Trials("title", whole.config, first)))
+    renamed = [{**record, "arm": f"new {i}"} for i, record in enumerate(whole.records)]
+    _read(name, Trials("title", whole.config, renamed))
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_no_reading_is_written_by_hand(name):
+    folder = catalogue.get(name).folder
+    assert "reading" not in json.loads((folder / "paper.json").read_text(encoding="utf-8"))
+    assert callable(import_module(f"experiments.{name}.reading").read)
+    assert sentences.contests(catalogue.get(name))
+    code = (folder / "reading.py").read_text(encoding="utf-8")
+    typed = re.sub(r"\{[^{}]*\}", "", code)  # what is inside of braces is computed
+    typed = re.sub(r"(?s)\"\"\".*?\"\"\"", "", typed)
+    assert not re.search(r"\"[^\"\n]*\d\.\d[^\"\n]*\"", typed), "a figure that is typed in"
+
+
+def _learned(seeds: int, excess: float, end: float) -> Trials:
+    trials = Trials("title", {})
+    for seed in range(seeds):
+        noise = 0.001 * (seed % 2)
+        for k in (10, 50, 100):
+            loss = 0.8 + abs(k - 50) / 100 + noise
+            trials.add(f"fixed k = {k}", seed, {"penalised": loss, "k": k, "loss": 0.3})
+        loss = 0.8 + excess + 0.7 * noise
+        trials.add("learned, from k = 10", seed, {"penalised": loss, "k": end, "loss": 0.3})
+    return trials
+
+
+def test_learning_k_is_worse_equal_or_unclear_as_the_figures_say():
+    assert "is worse by 0.0499" in _read("learn_k", _learned(5, 0.05, 51))
+    assert "cannot be told apart" in _read("learn_k", _learned(5, 0.0, 51))
+    assert "one seed is too few" in _read("learn_k", _learned(1, 0.05, 51))
+    assert "+6.2 %" in _read("learn_k", _learned(1, 0.05, 51))
+    assert "other of them, as the paper says, shows" in _read("learn_k", _learned(1, 0.05, 51))
+    assert "says, does not show" in _read("learn_k", _learned(1, 0.05, 90))
+
+
+def _descent(first: list[float], second: list[float]) -> str:
+    trials = Trials("title", {"steps": 40, "every": 10})
+    for arm, curve in (("πST", first), ("πST2", second)):
+        for seed in range(3):
+            trials.add(arm, seed, {"excess": curve[-1] + 0.001 * seed, "curve": curve})
+    return _read("polynomial", trials)
+
+
+def test_descent_is_read_from_its_curve():
+    flat, down, falling = [5.0, 4.5, 4.5, 4.5], [5.0, 2.0, 0.06, 0.05], [5.0, 4.0, 3.0, 2.0]
+    said = _descent(flat, down)
+    assert "πST 90.0 % and πST2 1.0 %" in said
+    assert "as the paper says, shows here" in said
+    assert "does not show here" in _descent(down, flat)
+    assert "πST2 40.0 % and falling" in _descent(flat, falling)
+
+
+def test_mixtures_are_judged_by_their_pairs():
+    def said(gain: float) -> str:
+        trials = Trials("title", {"data": "made up"})
+        for seed in range(5):
+            for k, top in (
+                ("5", 0.5),
+                ("1 to 5", 0.5 + gain),
+                ("1 and 5, ¼ and ¾", 0.5 + 2 * gain),
+            ):
+                noise = 0.001 * ((seed * 7 + len(k)) % 5)
+                trials.add(f"laplace, k = {k}", seed, {"top1": top + noise, "top5": 0.9 + noise})
+        return _read("topk_classification", trials)
+
+    assert "beats k = 5 alone in 2 of 2 comparisons, loses in 0" in said(0.1)
+    assert "beats k = 5 alone in 0 of 2 comparisons, loses in 2" in said(-0.1)
+    assert "In top-5 accuracy a mixture of several k beats k = 5 alone in 0 of 2" in said(0.1)
+
+
+def test_bias_that_repetitions_cannot_show_is_none():
+    def said(bias: float) -> str:
+        trials = Trials("title", {"repetitions": 10_000})
+        for arm, own in (("straight_through", bias), ("second_order", 0.1)):
+            figures = {f"bias_{loss}": own for loss in ("linear", "quadratic", "curved")}
+            figures |= {f"deviation_{loss}": 1.0 for loss in ("linear", "quadratic", "curved")}
+            trials.add(arm, 0, figures)
+        return _read("estimators", trials)
+
+    assert "for a linear loss straight_through;" in said(0.009)
+    assert "loss is linear, as the paper says, shows" in said(0.009)
+    assert "for a linear loss none;" in said(0.011)
+    assert "loss is linear, as the paper says, does not show" in said(0.011)
+
+
+# ---- ranks -------------------------------------------------------------------------------------
+
+
+def test_cases_are_the_seeds_that_all_methods_have():
+    trials = _trials(a=[1.0, 2.0, 3.0], b=[2.0, 1.0], c=[3.0, 3.0, 3.0])
+    assert ranking.of_contest(LOSS, trials).values == {"a": [1, 2], "b": [2, 1], "c": [3, 3]}
+
+
+def test_diagrams_are_drawn(tmp_path):
+    arms = {name: [i + 0.1 * ((7 * s + i) % 5) for s in range(12)] for i, name in enumerate("abcd")}
+    case = ranking.of_contest(LOSS, _trials(**arms))
+    ranking.draw([case, case], tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    said = ranking.caption(case)
+    assert "average ranks of 4 methods over 12 seeds, from a (1.0) to d (4.0)" in said
+    assert "the methods differ (Friedman" in said
+    assert "would need" not in said
+    few = ranking.of_contest(LOSS, _trials(**{name: v[:5] for name, v in arms.items()}))
+    assert "would need 8 cases" in ranking.caption(few)
+
+
+def test_presets_are_ranked_together():
+    experiment = catalogue.get("beam_search")
+    kept = {p: _trials("phones", a=[1.0, 2], b=[2.0, 3], c=[3.0, 4]) for p in ("quick", "medium")}
+    assert ranking.across(experiment, {"quick": kept["quick"]}) == []
+    kept["quick"].records += [{**r, "seed": 9} for r in kept["quick"].records if r["seed"] == 0]
+    (found,) = ranking.across(experiment, kept)
+    assert len(found.values["a"]) == 5
+
+
+# ---- documents ---------------------------------------------------------------------------------
+
+
+def test_which_method_when_is_made_of_the_results():
+    assert choosing.SNIPPET.read_text(encoding="utf-8") == choosing.page(), (
+        "run python -m experiments.docs"
+    )
+    assert '--8<-- "docs/snippets/choosing.md"' in Path("docs/choosing.md").read_text("utf-8")
+
+
+def test_the_best_three_are_listed_with_p(tmp_path):
+    trials = _trials(
+        "phones", a=[0.1, 0.11, 0.12], b=[0.2, 0.212, 0.219], c=[0.15, 0.3, 0.1], d=[9.0]
+    )
+    for record in trials.records:
+        record["tuning"] = 3.0 if record["arm"] == "a" else 40.0
+    trials.write(tmp_path / "beam_search" / "quick.json")
+    (found,) = choosing.comparisons(catalogue.get("beam_search"), tmp_path)
+    rows = choosing.table([found]).rows
+    assert [row[1] for row in rows] == ["a", "c", "b"]
+    assert rows[0][2:] == ("11.00 ± 2.48 %", "", "3.0 s a trial")
+    assert re.fullmatch(r"0\.\d+ \(0\.\d+\)", rows[1][3])
+    said = choosing.paragraph([found])
+    assert "Best by the mean: a in 1 of 1." in said
+    assert "Not beaten by the best in one comparison with enough seeds: a, c and d." in said
+    assert "The quickest of these is a." in said
+
+
+def test_every_picture_of_the_page_is_there():
+    pictures = re.findall(r"\]\((figures/ranks_[^)]+)\)", docs.page())
+    assert pictures
+    assert all((docs.PAGE.parent / picture).exists() for picture in pictures)
