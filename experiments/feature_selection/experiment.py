@@ -36,7 +36,8 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         pixels = images.images[0].numel()
         method = options(arm.split(", ", 1)[1], pixels)
         gate = so.nn.KHotGate(pixels, config.k, **method).to(setting.device)
-        return judge(train(images, gate, config), gate, images)
+        network, curve = train(images, gate, config)
+        return {**judge(network, gate, images), "curve": curve}
 
     return trial
 

@@ -34,8 +34,11 @@ def train(
     gate: so.nn.KHotGate,
     config: Training,
     penalty: Callable[[], Tensor | float] = lambda: 0.0,
-) -> nn.Module:
-    """Cross-entropy, plus the penalty, over the network and the gate; returns the network."""
+) -> tuple[nn.Module, list[float]]:
+    """Cross-entropy, plus the penalty, over the network and the gate.
+
+    Returns the network, and its test loss after every epoch, with choices drawn as in training.
+    """
     pixels, labels = images.images.flatten(1), images.labels
     network = dense(pixels.shape[1], *config.hidden, 10).to(pixels.device)
     groups = [
@@ -43,6 +46,7 @@ def train(
         {"params": gate.parameters(), "lr": config.gate_rate},
     ]
     optimiser = torch.optim.Adam(groups, lr=config.learning_rate, fused=True)
+    curve = []
     for _ in range(config.epochs):
         for batch in torch.randperm(len(pixels)).to(pixels.device).split(config.batch):
             scores = network(gate(pixels[batch]))
@@ -50,7 +54,9 @@ def train(
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-    return network
+        with torch.random.fork_rng():  # a look at the test images changes nothing
+            curve.append(judge(network, gate, images)["loss"])
+    return network, curve
 
 
 @torch.no_grad()
@@ -60,6 +66,7 @@ def judge(network: nn.Module, gate: so.nn.KHotGate, images: idx.Images) -> Figur
     cross_entropy = nn.functional.cross_entropy
     drawn = network(gate.train()(pixels))
     best = network(gate.eval()(pixels))
+    gate.train()
     return {
         "loss": cross_entropy(drawn, labels).item(),
         "best_loss": cross_entropy(best, labels).item(),

@@ -35,14 +35,14 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         start = int(arm.split(" = ")[1])
         if arm.startswith("fixed"):
             gate = so.nn.KHotGate(pixels, start, design="pivotal").to(setting.device)
-            network = train(images, gate, config)
+            network, curve = train(images, gate, config)
         else:
             gate = so.nn.KHotGate(pixels, None, start=start, design="pivotal")
             gate = gate.to(setting.device)
-            network = train(images, gate, config, lambda: config.price * gate.size())
+            network, curve = train(images, gate, config, lambda: config.price * gate.size())
         k = gate.size().item()
         loss = judge(network, gate, images)["loss"]
-        return {"penalised": loss + config.price * k, "loss": loss, "k": k}
+        return {"penalised": loss + config.price * k, "loss": loss, "k": k, "curve": curve}
 
     return trial
 
