@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
 
 from experiments.data import SOURCES
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.topk_classification.candidates import Candidate, candidates
 from experiments.topk_classification.config import PRESETS, Config
-from experiments.topk_classification.data import load
+from experiments.topk_classification.data import load, source
 from experiments.topk_classification.splits import Data
 from experiments.topk_classification.training import run
 from experiments.topk_classification.tuning import tuned
@@ -18,11 +19,13 @@ COLUMNS = (
     Column("top1", "top-1, %", 2, 100),
     Column("top5", "top-5, %", 2, 100),
     Column("temperature", "τ", 2),
+    Column("step", "ms a step", 2),
 )
 
 
 def named(config: Config) -> dict[str, Candidate]:
-    return {str(c): c for c in candidates() if c.method in config.methods}
+    every = candidates(config.methods, config.mixed, config.protocol)
+    return {str(candidate): candidate for candidate in every}
 
 
 def session(config: Config, setting: Setting, done: Trials) -> Trial:
@@ -39,9 +42,14 @@ def session(config: Config, setting: Setting, done: Trials) -> Trial:
 
     def trial(arm: str, seed: int) -> Figures:
         result = run(data(), chosen(arm), seed, data().test)
-        return {"top1": result.top1, "top5": result.top5, "temperature": result.temperature}
+        figures = asdict(result)
+        return {column.key: figures[column.key] for column in COLUMNS}
 
     return trial
+
+
+def needs(config: Config, _arm: str) -> tuple[str, ...]:
+    return tuple({source(config.data)} & SOURCES.keys())
 
 
 EXPERIMENT = Experiment(
@@ -52,5 +60,5 @@ EXPERIMENT = Experiment(
     arms=lambda config: list(named(config)),
     session=session,
     shared=lambda arm, seed: arm,  # its temperature
-    needs=lambda config, arm: (config.data,) if config.data in SOURCES else (),
+    needs=needs,
 )

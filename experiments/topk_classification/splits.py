@@ -63,6 +63,10 @@ class Data:
     rate: float = 3e-3  #: the largest learning rate
     device: str = "cpu"
 
+    @property
+    def steps(self) -> int:
+        return self.epochs * -(-len(self.train) // self.batch)
+
     def to(self, device: str) -> Data:
         parts = (self.train, self.validation, self.test)
         train, validation, test = (part.to(device) for part in parts)

@@ -1,5 +1,6 @@
 """The experiment runs, and reports what it found."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from experiments import catalogue
 from experiments.experiment import Setting
 from experiments.paper import Paper, beside
-from experiments.topk_classification.candidates import METHODS, Candidate, candidates
+from experiments.topk_classification.candidates import METHODS, Candidate, Protocol, candidates
 from experiments.topk_classification.config import PRESETS
 from experiments.topk_classification.data import NAMES, load
 from experiments.topk_classification.experiment import session
@@ -66,8 +67,50 @@ def test_cities_are_split_by_name():
 @pytest.mark.parametrize("method", ["softmax", "laplace"])
 def test_the_temperature_is_the_one_that_learns(digits, method):
     # With one epoch, τ = 10^6 leaves the network as it was.
-    chosen = tuned(digits, Candidate(method, "1 and 5"), (1e6, 0.3))
+    chosen = tuned(digits, Candidate(method, "1 and 5"), (1e6, 0.3, 1e-9))
     assert chosen == Candidate(method, "1 and 5", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("best", "grid"), [(81.0, (1.0, 3.0)), (1 / 27, (1.0, 3.0)), (3.0, (1.0, 3.0, 9.0))]
+)
+def test_the_grid_of_temperatures_goes_on_where_its_best_is_at_an_end(monkeypatch, best, grid):
+    tried = []
+
+    def score(_data, candidate):
+        tried.append(candidate.temperature)
+        return -abs(math.log(candidate.temperature / best))
+
+    monkeypatch.setattr("experiments.topk_classification.tuning._score", score)
+    assert tuned(None, Candidate("laplace", "5"), grid).temperature == pytest.approx(best)
+    assert len(tried) == len(set(tried)) <= len(grid) + 3
+
+
+def test_all_but_densities_let_the_best_classes_compete():
+    """Petersen et al. (2022): 16 of 1,000 classes, 50 of 10,450, equation 2 to fine-tune."""
+    logits = 3 * torch.randn(6, 40, generator=torch.Generator().manual_seed(0)).double()
+    target = torch.arange(6)
+    protocol = Protocol(m=16, top1="operator")
+    sees = {}
+    for method in ("laplace", "softsort"):
+        loss = Candidate(method, "1 and 5", protocol=protocol).criterion(40)
+        x = logits.clone().requires_grad_()
+        loss(x, target).backward()
+        sees[method] = int((x.grad != 0).sum(-1).max())
+    assert sees == {"laplace": 40, "softsort": 16}
+    assert PRESETS["imagenet"].protocol == protocol
+    assert PRESETS["imagenet21k"].protocol == Protocol(50, "operator")
+    assert PRESETS["paper"].protocol == Protocol(None, "softmax")
+
+
+def test_heads_start_as_softmax_left_them(tmp_path):
+    write_kanji(tmp_path)
+    data = load("kanji_features", quick=True, setting=Setting(data=tmp_path))
+    first, second = data.model(), data.model()
+    assert first is not second  # tuning one leaves the other alone
+    torch.testing.assert_close(first.weight, second.weight)
+    assert data.train[:2][0].shape == (2, first.in_features)
+    assert not data.train[:2][0].requires_grad
 
 
 def test_softmax_divides_the_scores_by_its_temperature():
@@ -95,6 +138,7 @@ def test_the_residual_network_has_the_parameters_of_resnet18():
 WRITERS = {
     "glyphs": write_fonts,
     "kanji": write_kanji,
+    "kanji_features": write_kanji,
     "cifar10": write_cifar10,
     "cifar100": write_cifar100,
     "imagenet": write_features,
