@@ -14,5 +14,7 @@ class Config:
 
 PRESETS = {
     "quick": Config(n=10_000, repetitions=3, seeds=5),
+    # Figure 8: a hundred rows of a million scores, a few gigabytes.
+    "million": Config(n=1_000_000, repetitions=1, seeds=1),
     "paper": Config(n=10_000, repetitions=10, seeds=100),
 }

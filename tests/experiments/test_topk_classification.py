@@ -97,6 +97,7 @@ def test_all_but_densities_let_the_best_classes_compete():
         x = logits.clone().requires_grad_()
         loss(x, target).backward()
         sees[method] = int((x.grad != 0).sum(-1).max())
+        assert (x.grad.gather(-1, target[:, None]) != 0).all()
     assert sees == {"laplace": 40, "softsort": 16}
     assert PRESETS["imagenet"].protocol == protocol
     assert PRESETS["imagenet21k"].protocol == Protocol(50, "operator")
@@ -185,15 +186,6 @@ def test_the_last_layer_learns_on_features(tmp_path):
     assert result.top1 > 0.8
     assert not set(data.train.rows.tolist()) & set(data.validation.rows.tolist())
     assert len(data.train) + len(data.validation) == 3000
-
-
-def test_the_matrix_methods_see_the_best_of_thousands_of_classes():
-    logits = torch.randn(2, 2965, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    target = torch.tensor([5, 7])
-    Candidate("network", "5").criterion(2965)(logits, target).backward()
-    seen = logits.grad != 0
-    assert (seen.sum(-1) <= 17).all()
-    assert seen.gather(-1, target[:, None]).all()
 
 
 @pytest.mark.parametrize(
