@@ -7,6 +7,8 @@ from softorder.methods import Method, register
 from tests.oracles.densities import BUILT_IN
 
 _OPERATORS = (
+    "fsum",
+    "fsum_inverse",
     "log_soft_topk",
     "permutation_cross_entropy",
     "soft_permutation",

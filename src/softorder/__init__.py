@@ -26,6 +26,8 @@ from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     calibrate_temperature,
+    fsum,
+    fsum_inverse,
     gumbel_sinkhorn,
     laplace_sum,
     log_soft_topk,
@@ -52,6 +54,8 @@ __all__ = [
     "distributed",
     "distributions",
     "estimators",
+    "fsum",
+    "fsum_inverse",
     "gumbel_sinkhorn",
     "hard",
     "laplace_sum",

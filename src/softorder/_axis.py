@@ -55,6 +55,16 @@ def back(result: Tensor, like: Tensor, dim: int) -> Tensor:
     return result if dim == -1 or dim == like.dim() - 1 else result.movedim(-1, dim)
 
 
+def beside_rows(points: Tensor, scores: Tensor, dim: int) -> Tensor:
+    """Points on the last axis, behind those of the rows; given at `dim`, or 1-D for all rows.
+
+    `scores` are those that were given: they tell which axis `dim` is.
+    """
+    if points.dim() == 1:
+        return points
+    return points.movedim(dim if dim < 0 else dim - scores.dim(), -1)
+
+
 def leading_last(q: _check.PerRow, scores: Tensor) -> Tensor:
     """Quantiles as float64 on the last axis, behind those of the rows; given on the first one."""
     levels = per_row(q, scores)

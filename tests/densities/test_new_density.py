@@ -46,6 +46,8 @@ results = [
     so.soft_sort(scores, method="student"),
     so.soft_permutation(scores, method="student"),
     so.soft_quantile(scores, 0.3, method="student"),
+    so.fsum(scores, torch.zeros(2), method="student"),
+    so.fsum_inverse(scores, torch.ones(2), method="student"),
 ]
 torch.testing.assert_close(results[4].sum(-1), torch.ones(4, 9).double())
 torch.testing.assert_close(results[4].sum(-2), torch.ones(4, 9).double())
@@ -84,6 +86,8 @@ def test_two_files_make_a_density(tmp_path):
     )
     served = run(_PROGRAM.format(folder=str(tmp_path))).split()
     assert served == [
+        "fsum",
+        "fsum_inverse",
         "log_soft_topk",
         "permutation_cross_entropy",
         "soft_permutation",

@@ -102,7 +102,7 @@ def make(seed):
         and not (kind == "ties" and method in _KINKED),
         learned=tuple(
             name
-            for name in ("k", "temperature", "q", "weights", "targets")
+            for name in ("k", "temperature", "q", "weights", "targets", "points", "levels")
             if _real(options.get(name)) and choose.random() < 0.5
         ),
     )
@@ -190,6 +190,23 @@ class _Drawing:
     def _soft_quantile(self, _):
         q = self.choose.choice((self.choose.random(), self._uniform(3), 0.0, 1.0, 0.5))
         return {"q": q, "dim": self.dim, **self._mask()}
+
+    def _fsum(self, _):
+        points = torch.randn(self._few_along_dim(), generator=self.generator)
+        return {"points": points.to(self.choose.choice(_DTYPES)), "dim": self.dim, **self._mask()}
+
+    def _fsum_inverse(self, _):
+        levels = self._uniform(*self._few_along_dim()) * self.n
+        return {"levels": levels, "dim": self.dim, **self._mask()}
+
+    def _few_along_dim(self):
+        """The shape of a few points for all rows, or for each of them."""
+        few = self.choose.choice((0, 1, 2, 7))
+        if self.choose.random() < 0.5:
+            return (few,)
+        shape = list(self.scores.shape)
+        shape[self.dim] = few
+        return tuple(shape)
 
     def _permutation_cross_entropy(self, _):
         places = torch.rand(*self.rows, self.n, generator=self.generator).argsort(-1)

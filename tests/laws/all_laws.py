@@ -95,6 +95,8 @@ _ORDERINGS = Code(
         "soft_permutation",
         "soft_quantile",
         "permutation_cross_entropy",
+        "fsum",
+        "fsum_inverse",
     ),
 )
 
@@ -116,6 +118,7 @@ EAGER = [
     *_ORDERINGS.laws("values", _COARSE, 6),
     *_ORDERINGS.laws("symmetries", _COARSE, 6),
     *_ORDERINGS.laws("padding", _COARSE, 4),
+    *_ORDERINGS.laws("sums", _COARSE, 6),
     *_ORDERINGS.laws("edges", _COARSE, 4),
     *_ORDERINGS.laws("inputs", _COARSE, 4),
     *_ORDERINGS.laws("gradients", _SMALL, 1),

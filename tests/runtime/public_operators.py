@@ -23,6 +23,7 @@ _DESIGNS = [row.name for row in so.sampling.designs() if row.name != "pareto_adj
 def _by_method():
     """Every family of methods of every operator; of the densities two: with and without kernels."""
     given = {"soft_topk": (2,), "log_soft_topk": (2,), "soft_quantile": (0.3,)}
+    given |= dict.fromkeys(("fsum", "fsum_inverse"), (torch.tensor([0.7, 0.2]),))
     for row in so.methods():
         if row.name in ("normal", "cauchy", "uniform"):
             continue

@@ -45,6 +45,8 @@ def _call(operator, method, scores):
         return getattr(so, operator)(scores, 2, method=method)
     if operator == "soft_quantile":
         return so.soft_quantile(scores, 0.3, method=method)
+    if operator in ("fsum", "fsum_inverse"):
+        return getattr(so, operator)(scores, scores.detach()[:, :2].abs(), method=method)
     if operator == "permutation_cross_entropy":
         places = scores.detach().long()
         return so.losses.permutation_cross_entropy(scores, places, method=method)

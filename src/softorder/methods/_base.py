@@ -25,6 +25,7 @@ class Method:
         soft_rank, soft_sort (scores, temperature, descending)
         soft_permutation (scores, temperature, descending, k)             k a number of rows
         soft_quantile (scores, q, temperature)                            q (..., m), one per result
+        fsum, fsum_inverse (scores, points or levels, temperature)        (..., m) likewise
         permutation_cross_entropy (scores, target, temperature, descending, last=None)
                                   target and last int64: the first and the last place allowed
 

@@ -1,4 +1,4 @@
-"""F-sum methods: rank, sort, permutation and quantile from FSum(t) = Σ_i F((t - x_i)/τ)."""
+"""F-sum methods: FSum(t) = Σ_i F((t - x_i)/τ), and rank, sort, permutation, quantile from it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from softorder.kernels.formulas import inverse
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.permutation.shares import edge, log_share
+from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
 from softorder.methods import fused
 from softorder.methods._base import Method, register
@@ -27,8 +28,14 @@ _FAST = {
     "soft_permutation": "O(n k)",
     "soft_quantile": "O(n log n)",
     "permutation_cross_entropy": "O(n log n)",
+    "fsum": "O((n + m) log(n + m))",
+    "fsum_inverse": "O((n + m) log(n + m))",
 }
-_TILED = _FAST | dict.fromkeys(("soft_rank", "soft_sort", "permutation_cross_entropy"), "O(n²)")
+_TILED = (
+    _FAST
+    | dict.fromkeys(("soft_rank", "soft_sort", "permutation_cross_entropy"), "O(n²)")
+    | dict.fromkeys(("fsum", "fsum_inverse"), "O(n m)")
+)
 
 
 class FSumMethod(Method):
@@ -74,16 +81,27 @@ class FSumMethod(Method):
         return fused.run(permutation.permutation, scores, temperature, descending, plain, *options)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
-        """In float64, where the slope of FSum underflows only across very wide gaps."""
         scores = scores.double()
         rows = sort_rows(scores)
-        q, order = torch.sort(q.expand(*scores.shape[:-1], q.shape[-1]))
-        levels = q * rows.available
-        centre, rest = self._roots(scores, rows, levels, temperature)
-        t = centre + rest + self._across_gaps(scores, rows, levels, temperature, centre + rest)
-        if rows.present is not None:
-            t = torch.where(rows.present > 0, t, math.nan)
-        return rows.spoil(torch.empty_like(t).scatter(-1, order, t))
+        return self._inverse(scores, rows, q * rows.available, temperature)
+
+    def fsum(self, scores: Tensor, points: Tensor, temperature: Tensor) -> Tensor:
+        """FSum(t); what is +inf counts half at t = +inf, as a score does at its own place."""
+        rows = sort_rows(scores)
+        finite = points.isfinite()
+        t = torch.where(finite, points, 0.0)
+        order = sort(t).order
+        t, order = (v.expand(*scores.shape[:-1], -1) for v in (t.gather(-1, order), order))
+        x = scores.gather(-1, rows.order)
+        below = fsum(x, t, None, temperature, self.density, counts=(rows.count, None))
+        below = torch.empty_like(below).scatter(-1, order, below)
+        ends = torch.where(points > 0, rows.middle_of_certain, torch.zeros_like(t))
+        ends = torch.where(points.isnan(), math.nan, ends)
+        return rows.spoil(torch.where(finite, below, ends))
+
+    def fsum_inverse(self, scores: Tensor, levels: Tensor, temperature: Tensor) -> Tensor:
+        scores = scores.double()
+        return self._inverse(scores, sort_rows(scores), levels, temperature)
 
     def permutation_cross_entropy(
         self,
@@ -131,6 +149,17 @@ class FSumMethod(Method):
         centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
         p = between(x, rows, centre, rest, temperature, descending, self.density)
         return p.to(scores.dtype)
+
+    def _inverse(
+        self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
+    ) -> Tensor:
+        """In float64, where the slope of FSum underflows only across very wide gaps."""
+        levels, order = torch.sort(levels.expand(*scores.shape[:-1], levels.shape[-1]))
+        centre, rest = self._roots(scores, rows, levels, temperature)
+        t = centre + rest + self._across_gaps(scores, rows, levels, temperature, centre + rest)
+        if rows.present is not None:
+            t = torch.where(rows.present > 0, t, math.nan)
+        return rows.spoil(torch.empty_like(t).scatter(-1, order, t))
 
     def _roots(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor

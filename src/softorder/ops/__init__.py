@@ -1,6 +1,7 @@
 """The operators."""
 
 from softorder.ops.calibration import calibrate_temperature
+from softorder.ops.fsum import fsum, fsum_inverse
 from softorder.ops.laplace_sum import laplace_sum
 from softorder.ops.permutation import soft_permutation
 from softorder.ops.perturb import perturb
@@ -12,6 +13,8 @@ from softorder.ops.topk import log_soft_topk, soft_topk
 
 __all__ = [
     "calibrate_temperature",
+    "fsum",
+    "fsum_inverse",
     "gumbel_sinkhorn",
     "laplace_sum",
     "log_soft_topk",

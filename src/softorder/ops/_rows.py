@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from torch import Tensor
@@ -38,3 +39,13 @@ def along(
         return scores.clone()
     result = compute(x, _axis.per_row(temperature, x), descending)
     return _axis.back(result, scores, dim)
+
+
+def at_levels(
+    compute: Callable[..., Tensor], x: Tensor, levels: Tensor, temperature: float | Tensor
+) -> Tensor:
+    """A result for every level of every row, NaN where there are no scores."""
+    if x.shape[-1] == 0:
+        nothing = x.sum(-1, keepdim=True) * math.nan  # part of the graph
+        return nothing.expand(*x.shape[:-1], levels.shape[-1])
+    return compute(x, levels, _axis.per_row(temperature, x))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from torch import Tensor
 
 from softorder import _axis, _check
@@ -78,12 +76,7 @@ def soft_quantile(
     _check.q(q, scores, dim)
     compute = computation("soft_quantile", method)
     x = _rows.rows(scores, dim, mask)
-    levels = _axis.leading_last(q, x)
-    if x.shape[-1] == 0:
-        nothing = x.sum(-1, keepdim=True) * math.nan  # part of the graph
-        result = nothing.expand(*x.shape[:-1], levels.shape[-1])
-    else:
-        result = compute(x, levels, _axis.per_row(temperature, x))
+    result = _rows.at_levels(compute, x, _axis.leading_last(q, x), temperature)
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 

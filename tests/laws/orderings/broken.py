@@ -7,9 +7,16 @@ import torch
 from tests.laws.broken import _DoubledForwardMode, _StraightThrough
 from tests.laws.orderings.operators import operator
 
-_RANK, _SORT, _PERMUTATION, _QUANTILE = (
+_RANK, _SORT, _PERMUTATION, _QUANTILE, _FSUM, _INVERSE = (
     operator(name, "laplace")
-    for name in ("soft_rank", "soft_sort", "soft_permutation", "soft_quantile")
+    for name in (
+        "soft_rank",
+        "soft_sort",
+        "soft_permutation",
+        "soft_quantile",
+        "fsum",
+        "fsum_inverse",
+    )
 )
 
 
@@ -30,6 +37,11 @@ def _without(op, *names):
         return op(scores, **{name: v for name, v in options.items() if name not in names})
 
     return replace(op, call=call)
+
+
+def _at(op, change):
+    """The correct operator at changed points."""
+    return replace(op, call=lambda scores, at, **options: op(scores, at=change(at), **options))
 
 
 def _with_temperature(op, change):
@@ -143,6 +155,17 @@ BROKEN = {
     "moves_with_a_shift": _before(_SORT, lambda x: x - x.mean(-1, keepdim=True)),
     "scales_with_scores_and_temperature": _without(_RANK, "temperature"),
     "rows_do_not_meet": _with_temperature(_RANK, lambda t, x: t * (1 + x.abs().max())),
+    # sums
+    "sums_and_roots_ascend": _at(_FSUM, torch.neg),
+    "the_order_of_points_does_not_matter": _at(_FSUM, lambda t: t.cummax(-1).values),
+    "points_may_be_shared": _at(_FSUM, lambda t: t * t.dim()),
+    "scores_and_points_move_together": _before(_FSUM, lambda x: x - x.mean(-1, keepdim=True)),
+    "scores_points_and_temperature_scale_together": _without(_FSUM, "temperature"),
+    "sums_at_the_scores_are_ranks": _after(_FSUM, lambda s: s + 0.5),
+    "sums_go_from_nothing_to_everything": _at(_FSUM, lambda t: t.clamp(-10, 10)),
+    "roots_of_sums_are_their_points": _at(_INVERSE, lambda c: c * (1 + 1e-6)),
+    "what_takes_no_part_is_not_counted": _with_finite_padding(_FSUM),
+    "what_is_certain_is_above_every_point": _with_finite_infinity(_FSUM),
     # padding
     "masked_out_elements_change_nothing": _with_finite_padding(_RANK),
     "minus_infinity_changes_nothing": _with_finite_infinity(_SORT),

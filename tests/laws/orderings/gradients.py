@@ -6,7 +6,7 @@ from torch.func import jacrev
 
 from tests.laws.close import assert_close
 from tests.laws.orderings.arguments import as_function, hide_one, leaves
-from tests.laws.orderings.binding import binds, orderings
+from tests.laws.orderings.binding import binds, orderings, orderings_and_sums
 from tests.laws.orderings.operators import is_value
 
 
@@ -22,7 +22,7 @@ def a_common_shift_moves_values_only(op, problem):
     assert_close(moved, torch.full_like(moved, float(is_value(op))), atol=1e-10)
 
 
-@binds("soft_sort", "soft_quantile")
+@binds("soft_sort", "soft_quantile", "fsum_inverse")
 def values_are_homogeneous(op, problem):
     """Euler: Σ x ∂t/∂x + τ ∂t/∂τ = t."""
     x, temperature = problem.scores, problem.temperature
@@ -31,7 +31,7 @@ def values_are_homogeneous(op, problem):
     assert_close(total, op.solve(problem), atol=1e-10)
 
 
-@orderings
+@orderings_and_sums
 def gradients_stay_finite_when_cold(op, problem):
     for heat in (1e-3, 1e-9, 1e-30, 1e-150):
         scores = problem.scores.clone().requires_grad_()

@@ -4,15 +4,16 @@ import torch
 
 from tests.laws.close import assert_close
 from tests.laws.inputs import _with_mirror, _without_the_last
-from tests.laws.orderings.binding import orderings
+from tests.laws.orderings.binding import orderings_and_sums
 from tests.laws.orderings.operators import is_value
 
 
 def result_has_the_dtype_of_the_scores(op, problem):
     result = op.solve(problem)
     rows, n = problem.scores.shape
-    shape = {"soft_permutation": (n, n), "soft_quantile": (4,)}.get(op.name, (n,))
-    assert result.shape == (rows, *shape)
+    four = dict.fromkeys(("soft_quantile", "fsum", "fsum_inverse"), (4,))
+    shape = {"soft_permutation": (n, n)} | four
+    assert result.shape == (rows, *shape.get(op.name, (n,)))
     assert (result.dtype, result.device) == (problem.scores.dtype, problem.scores.device)
 
 
@@ -24,7 +25,7 @@ def any_axis_will_do(op, problem):
         assert_close(op(moved, temperature=temperature, dim=dim), expected)
 
 
-@orderings
+@orderings_and_sums
 def a_mask_goes_along_with_any_axis(op, problem):
     block, temperature = _with_mirror(problem.scores), _with_mirror(problem.temperature)
     mask = _without_the_last(block)
@@ -71,7 +72,7 @@ def a_shared_temperature_collects_the_gradient_of_all_rows(op, problem):
     assert_close(shared, expanded, atol=1e-10 * max(1, expanded.abs().item()))
 
 
-@orderings
+@orderings_and_sums
 def lower_precision_is_rounded_higher_precision(op, problem):
     pairs = {
         torch.float32: (torch.float64, 1e-6),

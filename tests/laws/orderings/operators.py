@@ -10,6 +10,8 @@ import softorder as so
 
 #: No multiple by a short row's length is an integer: there heavy tails have a limit of their own.
 Q = torch.tensor([0.13, 0.37, 0.55, 0.83], dtype=torch.float64)
+#: Between the eighths of which scores are made, and on both sides of them.
+POINTS = torch.tensor([0.31, -2.2, 9.7, 0.93], dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,18 @@ def _quantile(function):
     return call
 
 
+def _fsum(scores, at=POINTS, dim=-1, **options):
+    return so.fsum(scores, at.to(scores.device), dim=dim, **options).movedim(dim, -1)
+
+
+def _fsum_inverse(scores, at=None, dim=-1, mask=None, **options):
+    """At these levels, or at some of every row, by how many scores it has."""
+    if at is None:
+        there = scores > -math.inf if mask is None else mask & (scores > -math.inf)
+        at = (there.movedim(dim, -1).sum(-1, keepdim=True) * Q).movedim(-1, dim)
+    return so.fsum_inverse(scores, at, dim=dim, mask=mask, **options).movedim(dim, -1)
+
+
 def _cross_entropy(scores, dim=-1, **options):
     """Every element should be where the one beside it is."""
     target = torch.arange(scores.shape[dim]).roll(1).expand(scores.movedim(dim, -1).shape)
@@ -59,6 +73,8 @@ _FORMS = {
     "soft_permutation": (so.soft_permutation, so.hard.permutation),
     "soft_quantile": (_quantile(so.soft_quantile), _quantile(so.hard.quantile)),
     "permutation_cross_entropy": (_cross_entropy, None),
+    "fsum": (_fsum, None),
+    "fsum_inverse": (_fsum_inverse, None),
 }
 NAMES = tuple(_FORMS)
 
@@ -83,7 +99,7 @@ def reordered(op, result, order):
 
 def is_value(op):
     """Whether results are measured in units of the scores."""
-    return op.name in ("soft_sort", "soft_quantile")
+    return op.name in ("soft_sort", "soft_quantile", "fsum_inverse")
 
 
 def mirrored(op, result):

@@ -5,7 +5,7 @@ import math
 import torch
 
 from tests.laws.close import assert_close
-from tests.laws.orderings.binding import orderings
+from tests.laws.orderings.binding import orderings, orderings_and_sums
 from tests.laws.orderings.operators import embedded, is_value
 from tests.laws.padding import _GARBAGE, _pad, _some_of_each_row
 
@@ -38,7 +38,7 @@ def a_mask_may_differ_from_row_to_row(op, problem):
         assert_close(together[row : row + 1], expected, atol=1e-11)
 
 
-@orderings
+@orderings_and_sums
 def a_mask_may_broadcast(op, problem):
     mask = _some_of_each_row(problem)[0]
     broadcast = op(problem.scores, temperature=problem.temperature, mask=mask)
@@ -103,7 +103,7 @@ def padding_takes_no_gradient(op, problem):
     assert_close(gradients[0][mask].view_as(plain), gradients[1], atol=1e-10 * scale)
 
 
-@orderings
+@orderings_and_sums
 def infinities_take_no_gradient(op, problem):
     scores = torch.nn.functional.pad(problem.scores, (1, 0), value=math.inf)
     scores = torch.nn.functional.pad(scores, (0, 1), value=-math.inf).requires_grad_()

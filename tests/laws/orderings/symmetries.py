@@ -3,11 +3,11 @@
 import torch
 
 from tests.laws.close import assert_close
-from tests.laws.orderings.binding import orderings
+from tests.laws.orderings.binding import orderings, orderings_and_sums
 from tests.laws.orderings.operators import is_value, reordered
 
 
-@orderings
+@orderings_and_sums
 def follows_a_permutation(op, problem):
     order = torch.randperm(problem.n, generator=problem.generator())
     shuffled = op(problem.scores[:, order], temperature=problem.temperature)
@@ -31,7 +31,7 @@ def scales_with_scores_and_temperature(op, problem):
         assert_close(scaled, op.solve(problem), atol=_unit(op, problem))
 
 
-@orderings
+@orderings_and_sums
 def rows_do_not_meet(op, problem):
     rows = zip(problem.scores, problem.temperature, strict=True)
     alone = torch.stack([op(x, temperature=t) for x, t in rows])

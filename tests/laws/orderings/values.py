@@ -56,7 +56,7 @@ def larger_q_gives_more(op, problem):
     assert (t[:, 1:] >= t[:, :-1]).all(), t
 
 
-@binds("soft_sort", "soft_quantile")
+@binds("soft_sort", "soft_quantile", "fsum_inverse")
 def raising_a_score_lowers_nothing(op, problem):
     raised = problem.scores.clone()
     raised[:, 0] += 1

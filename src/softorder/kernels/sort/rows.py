@@ -39,6 +39,13 @@ class SortedRows:
         """How many are finite, one number per row, as the kernels want it."""
         return None if self.finite is None else self.finite.squeeze(-1)
 
+    @property
+    def middle_of_certain(self) -> Tensor | float:
+        """How many scores are finite, and half of those that are +inf."""
+        if self.finite is None or self.present is None:
+            return float(self.n)
+        return (self.finite + self.present).to(self.values.dtype) / 2
+
     def to_origin(self, ordered: Tensor) -> Tensor:
         """Entries in sorted order, back at the places of their scores."""
         return torch.empty_like(ordered).scatter(-1, self.order, ordered)
