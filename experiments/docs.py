@@ -40,10 +40,11 @@ What we read in a table is computed from its trials. There ± is the 95 % interv
 method is said to beat another, or to be better or worse, where a paired t-test over the seeds that
 both have, with Holm's correction over the comparisons of the sentence, has p < 0.05; with fewer
 than three seeds nothing is said to differ. Where one is called the best because its mean is, the
-correction is over all pairs. A diagram shows average ranks, the best on the right: black lines
-join methods that Nemenyi's test cannot tell apart, orange ones those that Wilcoxon's signed-rank
-test with Holm's correction cannot. Seeds share their data, so this is about the chance in training,
-not about other data.
+p-values of the others against it are multiplied by the number of others, which is enough for the
+one that is best in truth not to be among the beaten with 95 % certainty. A diagram shows average
+ranks, the best on the right: black lines join methods that Nemenyi's test cannot tell apart, orange
+ones those that Wilcoxon's signed-rank test with Holm's correction cannot. Seeds share their data,
+so this is about the chance in training, not about other data.
 """
 
 
@@ -106,7 +107,7 @@ def _ranks(found: Sequence[ranking.Cases], experiment: Experiment, preset: str) 
     if not found:
         return []
     image = f"![Average ranks: {experiment.name}, {preset}](figures/{_figure(experiment, preset)})"
-    return [image, " ".join(map(ranking.caption, found))]
+    return [image, ranking.table(found).markdown(), *filter(None, [ranking.note(found)])]
 
 
 def _figure(experiment: Experiment, preset: str) -> str:
@@ -123,12 +124,13 @@ def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
 
 
 def tables() -> dict[Path, str]:
-    """The table of every kept JSON file, for other pages to include."""
+    """The table of every kept JSON file and what is read in it, for other pages to include."""
     found = {}
     for kept in sorted(RESULTS.glob("*/*.json")):
         experiment = get(kept.parent.name)
-        table = beside(experiment, Paper.of(experiment), Trials.read(kept))
-        found[kept.with_suffix(".md")] = table.markdown() + "\n"
+        paper, trials = Paper.of(experiment), Trials.read(kept)
+        said = [beside(experiment, paper, trials).markdown(), reading(experiment, paper, trials)]
+        found[kept.with_suffix(".md")] = "\n\n".join(filter(None, said)) + "\n"
     return found
 
 

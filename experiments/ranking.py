@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 from experiments.contest import Contest, Scores
 from experiments.experiment import Experiment
-from experiments.reading import contests, is_sweep
-from experiments.statistics import LEVEL, Ranking, ranking
+from experiments.reading import contests, is_sweep, part
+from experiments.statistics import Ranking, ranking
 from experiments.trials import Trials
+from softorder.cli._table import Table
 
 _FEWEST_METHODS, _FEWEST_CASES = 3, 5
 _INCH = 0.3  #: of a line with a name
@@ -30,16 +30,19 @@ class Cases:
 
 def cases(experiment: Experiment, trials: Trials) -> list[Cases]:
     """Those that are enough for a diagram."""
-    module = import_module(f"experiments.{experiment.name}.reading")
-    of = getattr(module, "cases", None)
-    found = of(trials) if of else [of_contest(contest, trials) for contest in module.CONTESTS]
+    of = part(experiment, "cases", None)
+    if of is None:
+        deciding = [] if is_sweep(trials) else _deciding(experiment)
+        found = [of_contest(contest, trials) for contest in deciding]
+    else:
+        found = of(trials)
     return [one for one in found if _enough(one)]
 
 
 def across(experiment: Experiment, kept: Mapping[str, Trials]) -> list[Cases]:
     """Over several presets, of the methods that all of them have."""
     found = []
-    for contest in contests(experiment):
+    for contest in _deciding(experiment):
         groups = {
             f"{preset}, {group}": scores
             for preset, trials in kept.items()
@@ -48,6 +51,10 @@ def across(experiment: Experiment, kept: Mapping[str, Trials]) -> list[Cases]:
         }
         found.append(of_groups(contest, groups, "presets and seeds"))
     return [one for one in found if _enough(one)] if len(kept) > 1 else []
+
+
+def _deciding(experiment: Experiment) -> list[Contest]:
+    return [contest for contest in contests(experiment) if contest.deciding]
 
 
 def _enough(one: Cases) -> bool:
@@ -74,22 +81,52 @@ def of_groups(contest: Contest, groups: Mapping[str, Scores], kind: str) -> Case
     return Cases(contest.name, values, contest.higher, kind)
 
 
-def caption(case: Cases) -> str:
-    """What the diagram shows, in words."""
-    found = ranking(case.values, case.higher)
+def table(every: Sequence[Cases]) -> Table:
+    """What the diagrams show: how many differ, and by how much they have to."""
+    shown = Table(
+        [
+            "average ranks",
+            "methods",
+            "cases",
+            "best",
+            "worst",
+            "Friedman's p",
+            "critical difference",
+            "others like the best",
+        ]
+    )
+    for case in every:
+        found = ranking(case.values, case.higher)
+        first, last = (f"{name} ({found.ranks[name]:.1f})" for name in _ends(found))
+        top = min(found.ranks.values())
+        alike = sum(rank - top <= found.critical for rank in found.ranks.values()) - 1
+        shown.add(
+            case.title,
+            str(len(found.ranks)),
+            f"{found.cases} {case.kind}",
+            first,
+            last,
+            f"{found.p:.2g}",
+            f"{found.critical:.1f}",
+            str(alike),
+        )
+    return shown
+
+
+def _ends(found: Ranking) -> tuple[str, str]:
     names = list(found.ranks)
-    wilcoxon = (
-        ""
-        if found.cases >= found.needed
-        else f"; Wilcoxon's test for all pairs of so many methods would need {found.needed} cases"
-    )
-    verdict = "differ" if found.p < LEVEL else "cannot be told apart as a whole"
-    return (
-        f"{case.title}: average ranks of {len(names)} methods over {found.cases} {case.kind}, "
-        f"from {names[0]} ({found.ranks[names[0]]:.1f}) to {names[-1]} "
-        f"({found.ranks[names[-1]]:.1f}); the methods {verdict} (Friedman, p = {found.p:.2g}), and "
-        f"two of them do where their ranks are {found.critical:.1f} apart (Nemenyi){wilcoxon}."
-    )
+    return names[0], names[-1]
+
+
+def note(every: Sequence[Cases]) -> str:
+    """Where Wilcoxon's test draws no line."""
+    found = [ranking(case.values, case.higher) for case in every]
+    short = [ranks for ranks in found if ranks.cases < ranks.needed]
+    if not short:
+        return ""
+    needed = max(ranks.needed for ranks in short)
+    which = "here" if len(short) == len(found) else f"in {len(short)} of {len(found)}"
+    return f"Wilcoxon's test for all pairs can tell nothing {which}: it needs {needed} cases."
 
 
 def draw(every: Sequence[Cases], path: Path) -> None:

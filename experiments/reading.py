@@ -2,8 +2,7 @@
 
 A folder of an experiment has a module reading.py with `CONTESTS` and a function `read(trials,
 paper)` that returns sentences. A word such as "beats" or "better" stands only where a paired t-test
-over the seeds that both arms have, with Holm's correction over the comparisons of the sentence, is
-below 5 %.
+over the seeds that both arms have, corrected for the comparisons of the sentence, is below 5 %.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 from experiments.contest import Contest, Pair, Scores, Verdict, against_best, mean, verdicts
 from experiments.experiment import Experiment
@@ -36,14 +36,19 @@ Distance = Callable[[Contest, Trials, Paper], str]  #: from the paper's figures
 
 def reading(experiment: Experiment, paper: Paper, trials: Trials) -> str:
     """All sentences; empty if the figures that they are about are not there."""
-    module = import_module(f"experiments.{experiment.name}.reading")
-    return " ".join(sentence for sentence in module.read(trials, paper) if sentence)
+    read = part(experiment, "read", lambda trials, paper: [])
+    return " ".join(sentence for sentence in read(trials, paper) if sentence)
 
 
 def contests(experiment: Experiment) -> Sequence[Contest]:
-    """The first one decides."""
-    found: Sequence[Contest] = import_module(f"experiments.{experiment.name}.reading").CONTESTS
+    found: Sequence[Contest] = part(experiment, "CONTESTS", ())
     return found
+
+
+def part(experiment: Experiment, name: str, otherwise: Any) -> Any:
+    """Of the module reading.py of an experiment; one that is new may be without it."""
+    module = f"experiments.{experiment.name}.reading"
+    return getattr(import_module(module), name, otherwise) if find_spec(module) else otherwise
 
 
 def leaders(contest: Contest, trials: Trials) -> list[str]:
@@ -237,14 +242,23 @@ def still_moving(contest: Contest, trials: Trials, key: str = "curve", unit: str
 _SWEPT = re.compile(r"(?P<line>.+), (?P<symbol>τ|α|m) = (?P<value>[\d.e+-]+)$")
 
 
-def sweeps(contest: Contest, trials: Trials) -> str:
-    """For arms NAME, τ = VALUE: the best value of every name, and which cannot be told from it."""
+def swept(arm: str) -> Pair | None:
+    """
+    >>> swept("laplace, share, τ = 0.3")
+    ('laplace, share', 'τ = 0.3')
+    """
+    found = _SWEPT.match(arm)
+    return (found["line"], f"{found['symbol']} = {found['value']}") if found else None
+
+
+def sweeps(contest: Contest, trials: Trials, where: Callable[[str], Pair | None] = swept) -> str:
+    """The best value of every line, and how many others cannot be told from it; `where` finds line
+    and value of an arm."""
     lines: dict[str, dict[str, dict[int, float]]] = {}
     for scores in contest.groups(trials).values():
         for arm, values in scores.items():
-            if found := _SWEPT.match(arm):
-                value = f"{found['symbol']} = {found['value']}"
-                lines.setdefault(found["line"], {})[value] = values
+            if found := where(arm):
+                lines.setdefault(found[0], {})[found[1]] = values
     parts = [_swept(contest, line, scores) for line, scores in lines.items() if len(scores) > 1]
     return f"Best for {contest.name}: {'; '.join(parts)}." if parts else ""
 

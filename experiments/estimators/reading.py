@@ -39,6 +39,7 @@ def read(trials: Trials, _paper: Paper) -> list[str]:
         _largest(found),
         _second_order(found),
         _proposition(found, repetitions),
+        _hoped(found, repetitions, trials.config.get("k", 1)),
     ]
 
 
@@ -85,3 +86,13 @@ def _proposition(found: Means, repetitions: int) -> str:
         return ""
     shown = not visible(found["straight_through"], "linear", repetitions)
     return claim("straight-through has no bias where the loss is linear", shown)
+
+
+def _hoped(found: Means, repetitions: int, k: int) -> str:
+    """ReinMax has none for quadratics, of one-hot vectors."""
+    if "second_order" not in found or "quadratic" not in LOSSES:
+        return ""
+    figures = found["second_order"]
+    seen = visible(figures, "quadratic", repetitions)
+    size = f"one of {figures['bias_quadratic']:.3f}" if seen else "none either"
+    return f"ReinMax has no bias for quadratic losses at k = 1; second order, at k = {k}, {size}."

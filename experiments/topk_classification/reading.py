@@ -23,9 +23,10 @@ def read(trials: Trials, paper: Paper) -> list[str]:
     if is_sweep(trials):
         return [sweeps(contest, trials) for contest in CONTESTS]
     first, scores = tables[0]
+    leads = first.order(scores)[0] == _SOFTMAX  # then nothing more is to be said of it
     return [
         *(leader(contest, scores) for contest, scores in tables),
-        against(first, scores, _SOFTMAX, list(scores)),
+        "" if leads else against(first, scores, _SOFTMAX, list(scores)),
         *(_mixture(contest, scores) for contest, scores in tables),
         papers_order(first, trials, paper),
         papers_gap(first, trials, paper),
