@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 import warnings
 from functools import lru_cache
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -29,14 +28,11 @@ def _spmm(index: Tensor, value: Tensor, m: int, n: int, matrix: Tensor) -> Tenso
 
 
 def _import() -> Any:
-    try:
-        import torch_sparse  # noqa: F401
-    except ImportError:
-        stand_in = ModuleType("torch_sparse")
-        stand_in.spmm = _spmm
-        sys.modules["torch_sparse"] = stand_in
     import difftopk
 
+    theirs = difftopk.functional
+    if not theirs.SPARSE_INSTALLED:
+        theirs.torch_sparse, theirs.SPARSE_INSTALLED = SimpleNamespace(spmm=_spmm), True
     return difftopk
 
 

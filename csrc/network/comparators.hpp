@@ -2,6 +2,8 @@
 // how quickly that falls with u.
 #pragma once
 
+#include <cmath>
+
 #include "densities.hpp"
 
 namespace softorder {
@@ -23,6 +25,27 @@ template <class T> struct Optimal {
     const Mask<T> near = a <= T(0.25);
     const Pack<T> quarter = T(0.25) / (near ? one : a);
     return {near ? T(0.5) - a : T(0.25) * quarter, near ? one : quarter * quarter, Pack<T>{}};
+  }
+};
+
+// Lane by lane, which compilers turn into one instruction.
+template <class T> inline Pack<T> square_root(Pack<T> x) {
+  for (std::size_t i = 0; i < kLanes<T>; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+}
+
+// The logistic step at u/(|u| + ε)^λ, for λ = 1/2 or 1/4: the activation replacement trick.
+template <class T, int kOneOver> struct LogisticPhi {
+  static_assert(kOneOver == 2 || kOneOver == 4);
+  static constexpr T kUnit = 1;
+  static constexpr T kNearZero = T(1e-10);  // ε: keeps the slope finite at 0
+  static constexpr T kFar = is_single<T> ? T(1e18) : T(1e150);  // where the tail is 0 long since
+  static Values<T> values(Pack<T> z, Pack<T> scale) {
+    const Pack<T> a = smaller<T>(z * scale, Pack<T>{} + kFar), r = a + kNearZero;
+    const Pack<T> root = square_root<T>(r);
+    const Pack<T> shrunk = T(1) / (kOneOver == 2 ? root : square_root<T>(root));
+    const Values<T> at = Logistic<T>::values(a * shrunk, Pack<T>{} + Logistic<T>::kUnit);
+    return {at.tail, at.pdf * shrunk * (T(1) - a / (T(kOneOver) * r)), Pack<T>{}};
   }
 };
 

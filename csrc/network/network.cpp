@@ -240,6 +240,9 @@ template <class T> void run(const Network& a) {
     case Comparator::cauchy: return run<Cauchy<T>, T>(a);
     case Comparator::reciprocal: return run<Reciprocal<T>, T>(a);
     case Comparator::optimal: return run<Optimal<T>, T>(a);
+    case Comparator::gaussian: return run<Normal<T>, T>(a);
+    case Comparator::logistic_phi_quarter: return run<LogisticPhi<T, 4>, T>(a);
+    case Comparator::logistic_phi_half: return run<LogisticPhi<T, 2>, T>(a);
   }
   throw unknown_choice();
 }

@@ -6,7 +6,10 @@
 
 namespace softorder {
 
-enum class Comparator : std::int32_t { logistic, cauchy, reciprocal, optimal };
+// kernels/network/comparators.py has the same list.
+enum class Comparator : std::int32_t {
+  logistic, cauchy, reciprocal, optimal, gaussian, logistic_phi_quarter, logistic_phi_half
+};
 
 // Scores, out and upstream are of float (wide = 0) or double (wide = 1), dense. The results of a row
 // are its k selected values, or the k × n rows of its permutation (matrix = 1).

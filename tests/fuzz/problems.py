@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 import softorder as so
-from softorder.kernels.network.layers import COMPARATORS
+from softorder.kernels.network.comparators import COMPARATORS
 from softorder.methods import NetworkMethod
 from tests.fuzz import values
 
@@ -55,7 +55,7 @@ def _short(value):
 def _cases():
     """(operator, method, the longest row that it can be asked to take)."""
     cases = [(row.operator, row.name, _longest(row.cost)) for row in so.methods()]
-    kinds = itertools.cycle((None, "bitonic", "odd_even", "pairwise", "splitter"))
+    kinds = itertools.cycle((None, *so.networks.SELECTION_KINDS))
     for comparator, operator in itertools.product(COMPARATORS, NetworkMethod.operators):
         cases.append((operator, NetworkMethod(next(kinds), comparator), 300))
     cases += [("top_k_cross_entropy", name, _MOST) for name in so.densities.BUILT_IN]

@@ -9,7 +9,7 @@ import torch
 import softorder as so
 from softorder.kernels import _native, _triton, network
 from softorder.kernels.network import reference
-from softorder.kernels.network.layers import COMPARATORS
+from softorder.kernels.network.comparators import COMPILED
 from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS
 from tests.kernels.fused import launches, vjp
@@ -57,7 +57,7 @@ def _assert_same(x, kind, comparator, k, matrix, descending=True, temperature=0.
 def _in_turn():
     """By default every kind, and every comparator, in one precision, up or down."""
     for number, kind in enumerate((None, *SELECTION_KINDS)):
-        for turn, comparator in enumerate(COMPARATORS):
+        for turn, comparator in enumerate(COMPILED):
             for dtype in _BOUND:
                 chosen = (number + turn) % 4 == 0 and (number % 2) == (dtype is torch.float32)
                 marks = [] if chosen else [pytest.mark.slow]
@@ -90,7 +90,7 @@ def test_infinities_and_nan(dtype, matrix, descending, k):
     _assert_same(torch.tensor(rows, dtype=dtype), None, "cauchy", k, matrix, descending)
 
 
-@pytest.mark.parametrize("comparator", COMPARATORS)
+@pytest.mark.parametrize("comparator", COMPILED)
 @pytest.mark.parametrize("matrix", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_extreme_temperatures(comparator, matrix):
     x = torch.randn(2, 6, generator=torch.Generator().manual_seed(1))

@@ -1,12 +1,14 @@
 """Soft networks against networks written comparator by comparator."""
 
+import itertools
 import math
 
 import pytest
 import torch
 
 import softorder as so
-from softorder.kernels.network.layers import COMPARATORS
+from softorder.kernels import _native
+from softorder.kernels.network.comparators import COMPARATORS, named, step
 from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS, SORTING_KINDS, selection_network, sorting_network
 from softorder.networks.choice import network_for
@@ -21,6 +23,10 @@ def _step(name, u):
         return 1 / (1 + math.exp(-u))
     if name == "cauchy":
         return math.atan(u) / math.pi + 0.5
+    if name == "gaussian":
+        return 0.5 * math.erfc(-u / math.sqrt(2))
+    if name == "logistic_phi":
+        return 1 / (1 + math.exp(-math.copysign(abs(u) ** 0.75, u)))
     if name == "reciprocal":
         return 0.5 * 2 * u / (1 + 2 * abs(u)) + 0.5
     if abs(u) <= 0.25:
@@ -75,8 +81,45 @@ def test_is_hard_when_cold(kind, comparator):
 @pytest.mark.parametrize("comparator", ["cauchy", "reciprocal", "optimal"])
 def test_monotone_comparators_never_lower_a_value(comparator):
     gap = torch.linspace(-50, 50, 10_001, dtype=torch.float64)
-    smaller = gap * (1 - COMPARATORS[comparator](gap))  # of 0 and gap, as gap rises
+    smaller = gap * (1 - step(named(comparator))(gap))  # of 0 and gap, as gap rises
     assert (smaller.diff() >= -1e-12).all()
+
+
+@pytest.mark.parametrize("comparator", ["logistic", "gaussian", "logistic_phi"])
+def test_the_others_do(comparator):
+    gap = torch.linspace(0, 50, 10_001, dtype=torch.float64)
+    assert (gap * (1 - step(named(comparator))(gap))).diff().min() < -1e-4
+
+
+@pytest.mark.parametrize("art_lambda", [0.25, 0.4, 0.5])
+def test_the_bend_of_logistic_phi(art_lambda):
+    """Compiled or not: λ = 0.4 is left to plain torch."""
+    x, calls = _scores(3, 7).requires_grad_(), _native.calls["network"]
+    method = NetworkMethod("bitonic", "logistic_phi", art_lambda)
+    p = so.soft_permutation(x, k=1, method=method, temperature=0.3, descending=True)
+    assert _native.calls["network"] - calls == (0 if art_lambda == 0.4 else 1)
+    y = -x.detach()
+    for row, found in zip(y, p.detach(), strict=True):
+        expected = torch.eye(7, dtype=x.dtype)
+        for low, high in itertools.chain(*selection_network(7, 1, "bitonic").layers):
+            u = ((expected[high] - expected[low]) @ row).item() / 0.3
+            keep = 1 / (1 + math.exp(-math.copysign(abs(u) ** (1 - art_lambda), u)))
+            a, b = expected[low].clone(), expected[high].clone()
+            expected[low], expected[high] = keep * a + (1 - keep) * b, keep * b + (1 - keep) * a
+        torch.testing.assert_close(found[0], expected[0], atol=1e-8, rtol=0)
+
+    def first(x):
+        return so.soft_permutation(x, k=1, method=method, temperature=0.3)
+
+    assert torch.autograd.gradcheck(first, x)
+
+
+def test_gradients_at_ties_are_finite():
+    x = torch.zeros(2, 5, requires_grad=True)
+    for art_lambda in (0.25, 0.4, 0.5):
+        method = NetworkMethod("splitter", "logistic_phi", art_lambda)
+        p = so.soft_permutation(x, k=2, method=method)
+        assert torch.autograd.grad(p[..., 0].sum(), x)[0].isfinite().all()
 
 
 @pytest.mark.parametrize("kind", [None, "splitter", "bitonic"])
@@ -115,13 +158,23 @@ def test_padding_changes_no_row(kind, n, k):
         torch.testing.assert_close(*_padded_rows(kind, n, k, pad))
 
 
-@pytest.mark.parametrize("kind", ["odd_even", "bitonic"])
+@pytest.mark.parametrize("kind", ["odd_even", "odd_even_merge", "bitonic", "bitonic_sort"])
 def test_padding_changes_rows_and_they_say_so(kind):
     alone, padded = _padded_rows(kind, 7, 3, 9)
     assert (alone - padded).abs().max() > 1e-3
     for laws in NetworkMethod(kind).breaks.values():
         assert "masked_out_elements_change_nothing" in laws
     assert not any("masked_out" in law for law in NetworkMethod("splitter").breaks["soft_topk"])
+
+
+@pytest.mark.parametrize("kind", SORTING_KINDS)
+def test_which_kinds_have_the_rows_of_the_sort(kind):
+    x, options = _scores(2, 16), {"method": NetworkMethod(kind), "temperature": 0.5}
+    every, some = (so.soft_permutation(x, k=k, **options) for k in (16, 3))
+    whole = kind in ("odd_even", "bitonic_sort")
+    assert torch.allclose(some, every[:, :3], atol=1e-12) == whole
+    broken = NetworkMethod(kind).breaks["soft_permutation"]
+    assert ("first_rows_are_the_first_rows" in broken) == (not whole)
 
 
 def test_a_soft_topk_is_a_sum_of_rows():
@@ -164,3 +217,7 @@ def test_wrong_options():
         NetworkMethod(comparator="sigmoid")
     with pytest.raises(ValueError, match="kind must be one of odd_even"):
         NetworkMethod("bubble")
+    with pytest.raises(ValueError, match="art_lambda must be None unless the comparator is"):
+        NetworkMethod("bitonic", "cauchy", art_lambda=0.5)
+    with pytest.raises(ValueError, match="art_lambda must be between 0 and 1, both excluded"):
+        NetworkMethod("bitonic", "logistic_phi", art_lambda=1.0)

@@ -1,10 +1,14 @@
 """Sorting and selection networks: that they sort, how deep they are, how they look."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from softorder.networks import SELECTION_KINDS, SORTING_KINDS, selection_network, sorting_network
+
+MERGES = ("odd_even_merge", "bitonic", "pairwise")
 
 # Petersen et al. (2022), Table 7: full sort; classic selection, splitter selection for k = 1..8.
 TABLE_7 = {
@@ -15,12 +19,21 @@ TABLE_7 = {
 }
 
 
-@pytest.mark.parametrize("kind", SORTING_KINDS)
+@pytest.mark.parametrize("kind", MERGES)
 @pytest.mark.parametrize("n", TABLE_7)
 def test_depths_of_table_7_classic(n, kind):
     full, classic, _ = TABLE_7[n]
     assert sorting_network(n, kind).depth == full
     assert tuple(selection_network(n, k, kind).depth for k in range(1, 9)) == classic
+
+
+@pytest.mark.parametrize("n", [16, 1024])
+def test_depths_of_whole_sorts(n):
+    """Selection by a sort is as deep: Table 7, full sort; transposition needs n layers."""
+    assert {selection_network(n, k, "bitonic_sort").depth for k in range(1, 9)} == {TABLE_7[n][0]}
+    assert sorting_network(n, "odd_even").depth == n
+    assert sorting_network(n, "odd_even").size == n * (n - 1) // 2
+    assert [selection_network(n, k, "odd_even").depth for k in (1, 2, 3)] == [n - 1, n, n]
 
 
 @pytest.mark.parametrize("n", TABLE_7)
@@ -49,6 +62,21 @@ def test_selects_from_all_zeros_and_ones(n, kind):
     expected = rows.sort(-1).values
     for k in range(1, n + 1):
         assert torch.equal(selection_network(n, k, kind).run(rows), expected[:, :k]), k
+
+
+@pytest.mark.parametrize("kind", SELECTION_KINDS)
+@pytest.mark.parametrize("n", [13, 32, 64, 100])
+def test_selects_few_from_few_zeros(n, kind):
+    """Rows with at most k zeros prove that a network selects the k smallest: with more of them no
+    output can rise.
+    """
+    k = 3 if n <= 64 else 2
+    places = [c for zeros in range(1, k + 1) for c in itertools.combinations(range(n), zeros)]
+    rows = torch.ones(len(places), n, dtype=torch.int8)
+    for row, zeros in zip(rows, places, strict=True):
+        row[list(zeros)] = 0
+    expected = rows.sort(-1).values[:, :k]
+    assert torch.equal(selection_network(n, k, kind).run(rows), expected)
 
 
 @pytest.mark.parametrize("kind", SELECTION_KINDS)
@@ -88,7 +116,7 @@ def test_networks_are_built_once():
     assert selection_network(20, 3) is selection_network(20, 3)
 
 
-@pytest.mark.parametrize("kind", SELECTION_KINDS)
+@pytest.mark.parametrize("kind", [*MERGES, "splitter"])
 def test_a_long_one(kind):
     """Quadratic work would take minutes; `softorder bench families` measures the seconds."""
     network = selection_network(65536, 8, kind)
@@ -128,7 +156,7 @@ def test_plots():
     [
         (lambda: sorting_network(0), "n must be at least 1, but got 0"),
         (lambda: sorting_network(4, "bitonik"), "did you mean 'bitonic'"),
-        (lambda: sorting_network(4, "splitter"), "kind must be one of odd_even, bitonic, pairwise"),
+        (lambda: sorting_network(4, "splitter"), "kind must be one of odd_even, odd_even_merge"),
         (lambda: selection_network(4, 5), "k must be between 1 and 4, but got 5"),
     ],
 )

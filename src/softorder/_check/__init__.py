@@ -46,6 +46,7 @@ from softorder._check._options import (
     subclass,
     together,
     tolerance,
+    unused,
 )
 from softorder._check._per_row import (
     k,
@@ -134,6 +135,7 @@ __all__ = [
     "traceable",
     "transformed",
     "unpacked",
+    "unused",
     "weights",
     "whole",
     "whole_k",

@@ -121,3 +121,9 @@ def needed(name: str, value: object, when: str) -> None:
     """An argument that is optional elsewhere."""
     if value is None:
         raise ValueError(f"{name} must be given {when}, but got None")
+
+
+def unused(name: str, value: object, when: str) -> None:
+    """An argument that would be ignored."""
+    if value is not None:
+        raise ValueError(f"{name} must be None {when}, but got {value!r}")

@@ -11,19 +11,25 @@ from torch import Tensor
 from softorder import _check, networks
 from softorder.kernels import network
 from softorder.kernels.network import reference
-from softorder.kernels.network.layers import COMPARATORS
+from softorder.kernels.network.comparators import COMPARATORS, PHI, named
 from softorder.methods import fused
 from softorder.methods._base import register
 from softorder.methods.matrix import MatrixMethod, row_weights
 from softorder.networks.choice import selecting
 
-#: What a network breaks that is not that of fewer wires when its last ones are idle.
+#: Kinds that are the networks of fewer wires when their last wires are idle.
+_PADDED = ("pairwise", "splitter")
+
+#: What the others break.
 _PADDING = (
     "masked_out_elements_change_nothing",
     "minus_infinity_changes_nothing",
     "a_mask_may_differ_from_row_to_row",
     "padding_takes_no_gradient",
 )
+
+#: Kinds that select by the whole sort keep it.
+_WHOLE, _FIRST_ROWS = ("odd_even", "bitonic_sort"), "first_rows_are_the_first_rows"
 
 
 class NetworkMethod(MatrixMethod):
@@ -37,27 +43,42 @@ class NetworkMethod(MatrixMethod):
 
         logistic 1/(1 + e^-u)    cauchy atan(u)/π + 1/2    reciprocal u/(1 + 2|u|) + 1/2
         optimal  u + 1/2 for |u| ≤ 1/4, else 1 - 1/(16 u) or -1/(16 u)
+        gaussian Φ(u)    logistic_phi 1/(1 + e^-φ(u)), φ(u) = u/(|u| + 1e-10)^λ
 
-    All but the logistic one are monotone: a' never falls when a or b rises.
+    cauchy, reciprocal and optimal are monotone: a' never falls when a or b rises. φ is the
+    activation replacement trick: it draws large |u| nearer and small ones away from 0, where slopes
+    are steep, up to 10^(10 λ)/4 at a tie.
 
     A soft top-k is the sum of k rows, descending, with the last one in part.
 
     What it breaks: the result depends on which score enters on which wire. So it does not follow a
     permutation of the scores, equal scores get different shares, even as τ → 0, and a top-k mask
     may give more to a lower score. Selecting the k largest is another network than selecting the
-    rest, and k rows are not those of a full sort. At high temperature values are not in order, and
-    P does not become even. Steep comparators enlarge rounding errors.
+    rest; k rows are those of a full sort with "odd_even" and "bitonic_sort" only. At high
+    temperature values are not in order, and P does not become even. Steep comparators enlarge
+    rounding errors.
 
     A compiled kernel keeps the scores for the backward pass, and nothing else. Where the
-    temperature learns, in torch.func and under torch.compile, plain torch keeps O(n k) per layer.
-    A soft top-k has to look at k, to know which network: neither vmap over k nor torch.compile can
-    follow.
+    temperature learns, in torch.func, under torch.compile, and for other λ than 1/4 and 1/2, plain
+    torch keeps O(n k) per layer. A soft top-k has to look at k, to know which network: neither vmap
+    over k nor torch.compile can follow.
+
+    Names elsewhere: `so.networks` compares the kinds with those of diffsort and difftopk. The
+    comparators are their distributions. Of their steepness s (inverse_temperature in difftopk's
+    loss) the temperature is
+
+        τ = 1/s    reciprocal 4/s    logistic_phi s^(-1/(1 - λ)), with λ their art_lambda
+
+    and ε = 1e-10 is measured in τ here, in scores there. diffsort's matrix is the transpose of P,
+    ascending. difftopk's has its last k columns: P is its transpose for descending=True, with the
+    rows in reverse.
 
     Args:
         kind: of the network, see `so.networks`; None takes "splitter" to select up to 8 and
             "pairwise" otherwise. Without its last wires each of these is the network of fewer
-            wires, so that padding changes nothing; with "odd_even" and "bitonic" it does.
-        comparator: "logistic", "cauchy", "reciprocal" or "optimal".
+            wires, so that padding changes nothing; with the others it does.
+        comparator: "logistic", "cauchy", "reciprocal", "optimal", "gaussian" or "logistic_phi".
+        art_lambda: λ of "logistic_phi", between 0 and 1, None for 1/4; no other comparator has it.
 
     Papers: Petersen et al. (2021, 2022 a, b).
 
@@ -103,15 +124,25 @@ class NetworkMethod(MatrixMethod):
     smoothness = "smooth, or as its comparator"
     paper = "Differentiable top-k (Petersen et al. 2022)"
 
-    def __init__(self, kind: str | None = None, comparator: str = "cauchy") -> None:
+    def __init__(
+        self,
+        kind: str | None = None,
+        comparator: str = "cauchy",
+        art_lambda: float | None = None,
+    ) -> None:
         if kind is not None:
             _check.choice("kind", kind, networks.SELECTION_KINDS)
         _check.choice("comparator", comparator, COMPARATORS)
+        if comparator != PHI:
+            _check.unused("art_lambda", art_lambda, f"unless the comparator is {PHI!r}")
+        elif art_lambda is not None:
+            _check.between("art_lambda", art_lambda)
         self.kind = kind
         self.comparator = comparator
-        if kind in ("odd_even", "bitonic"):
-            laws = {operator: (*broken, *_PADDING) for operator, broken in self.breaks.items()}
-            self.breaks = MappingProxyType(laws)
+        self.art_lambda = art_lambda
+        self.breaks = MappingProxyType(
+            {operator: _broken(laws, kind) for operator, laws in self.breaks.items()}
+        )
 
     looks_at_k = False
 
@@ -150,7 +181,9 @@ class NetworkMethod(MatrixMethod):
 
     def _first_rows(self, x: Tensor, k: Tensor, temperature: Tensor, size: int) -> Tensor:
         """A soft top-k by a network that selects `size`, also where that is all."""
-        method = self if self.kind else NetworkMethod(selecting(size), self.comparator)
+        method = (
+            self if self.kind else NetworkMethod(selecting(size), self.comparator, self.art_lambda)
+        )
         p = method.weighted_rows(x, row_weights(k, x, size), temperature)
         there = x != -math.inf
         all_of_them = (k >= there.sum(-1)).unsqueeze(-1) & ~p.isnan()
@@ -169,12 +202,19 @@ class NetworkMethod(MatrixMethod):
     def _run(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int, matrix: bool
     ) -> Tensor:
-        options = self.kind, self.comparator, k, matrix
+        options = self.kind, named(self.comparator, self.art_lambda), k, matrix
 
         def plain(scores: Tensor, temperature: Tensor) -> Tensor:
             return reference.output(scores, temperature, descending, *options)
 
         return fused.run(network.run, scores, temperature, descending, plain, *options)
+
+
+def _broken(laws: tuple[str, ...], kind: str | None) -> tuple[str, ...]:
+    """What a network of this kind breaks, of the laws that the default breaks and of padding."""
+    if kind in _WHOLE:
+        laws = tuple(law for law in laws if law != _FIRST_ROWS)
+    return laws if kind is None or kind in _PADDED else (*laws, *_PADDING)
 
 
 register(NetworkMethod(), aliases=("diffsort", "difftopk", "sorting_network", "diffsortnets"))

@@ -14,13 +14,13 @@ import numpy as np
 from softorder.networks.stages import Stage, ones, stage
 
 
-def odd_even(n: int, m: int) -> Iterator[Stage]:
+def odd_even_merge(n: int, m: int) -> Iterator[Stage]:
     """Batcher's odd-even mergesort (1968)."""
     for halves in _halves(n, m):
-        yield from _odd_even_merge(halves.reshape(len(halves), -1))
+        yield from _merge(halves.reshape(len(halves), -1))
 
 
-def _odd_even_merge(blocks: np.ndarray) -> Iterator[Stage]:
+def _merge(blocks: np.ndarray) -> Iterator[Stage]:
     """Merges the two sorted halves of every block.
 
     First i with i + half; then, for p = half/2, ..., 1, every second run of p with the next one.
@@ -43,6 +43,11 @@ def bitonic(n: int, m: int) -> Iterator[Stage]:
         for p in reversed(_powers_below(halves.shape[-1])):
             runs = halves.reshape(-1, 2, p)
             yield stage(runs[:, 0], runs[:, 1])
+
+
+def bitonic_sort(n: int, m: int) -> Iterator[Stage]:
+    """The whole bitonic sorter, however few are wanted: its k rows are those of the sort."""
+    return bitonic(n, n)
 
 
 def pairwise(n: int, m: int) -> Iterator[Stage]:
@@ -77,7 +82,8 @@ def _powers_below(n: int) -> list[int]:
 
 
 BUILDERS: dict[str, Callable[[int, int], Iterator[Stage]]] = {
-    "odd_even": odd_even,
+    "odd_even_merge": odd_even_merge,
     "bitonic": bitonic,
+    "bitonic_sort": bitonic_sort,
     "pairwise": pairwise,
 }

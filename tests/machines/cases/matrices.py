@@ -16,10 +16,10 @@ import softorder as so
 from softorder.densities import BUILT_IN
 from softorder.kernels import _native, fsum, row_softmax
 from softorder.kernels.network import reference as network_reference
-from softorder.kernels.network.cpu import COMPARATORS, _wires
+from softorder.kernels.network.comparators import COMPILED
+from softorder.kernels.network.cpu import _wires
 from softorder.kernels.row_softmax import reference as rows_reference
 from softorder.kernels.row_softmax.cpu import FAMILIES
-from softorder.methods import NetworkMethod
 from softorder.methods.row_softmax import NeuralSort, RowSoftmaxMethod, SoftSort
 from softorder.networks.choice import network_for
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
@@ -43,7 +43,7 @@ from tests.machines.tolerances import allowed, largest
 def recipes() -> Iterator[Recipe]:
     for density, dtype in product(BUILT_IN, DTYPES):
         yield from _permutations(density, dtype)
-    for comparator, dtype, matrix in product(COMPARATORS, DTYPES, (0, 1)):
+    for comparator, dtype, matrix in product(COMPILED, DTYPES, (0, 1)):
         yield from _networks(comparator, dtype, matrix)
     for family, dtype in product((SoftSort(), NeuralSort()), DTYPES):
         yield from _row_softmaxes(family, dtype)
@@ -116,9 +116,9 @@ def _permutation(
 
 
 def _networks(comparator: str, dtype: torch.dtype, matrix: int) -> Iterator[Recipe]:
-    kinds = {2: None, 16: "bitonic" if comparator == "cauchy" else "odd_even", 33: None}
+    kinds = {2: None, 16: "bitonic" if comparator == "cauchy" else "odd_even_merge", 33: None}
     for turn, (n, kind) in enumerate(kinds.items()):
-        x, method = smooth_scores(n, dtype, 5), NetworkMethod(kind, comparator)
+        x, step = smooth_scores(n, dtype, 5), (kind, comparator)
         k = n if n < 33 or not matrix else 5
         tau = one_or_all(turn, (0.3, 1.0, 10.0), len(x))
         count = (torch.arange(len(x)) * n // 4).clamp(1, n) if n == 33 else None
@@ -126,11 +126,11 @@ def _networks(comparator: str, dtype: torch.dtype, matrix: int) -> Iterator[Reci
             x, count, tau = x.repeat(200, 1), count.repeat(200), tau.repeat(200)
         for backward in (False, True):
             shape = count, k, tau, turn % 2, matrix
-            yield later("network", _network, method, x, *shape, backward=backward)
+            yield later("network", _network, step, x, *shape, backward=backward)
 
 
 def _network(
-    method: NetworkMethod,
+    step: tuple[str | None, str],
     x: Tensor,
     count: Tensor | None,
     k: int,
@@ -140,19 +140,20 @@ def _network(
     *,
     backward: bool,
 ) -> Call:
+    kind, comparator = step
     rows, n = x.shape
     through = network_reference._rows if matrix else network_reference._values
     column = tau.expand(rows)
 
     def plain(at: Tensor) -> Tensor:
-        settings = column, bool(descending), method.kind, method.comparator, k
+        settings = column, bool(descending), kind, comparator, k
         return through(at, count, *settings)
 
     out = plain(x.double())
     upstream = upstream_for(out, x.dtype) if backward else None
     if upstream is not None:
         out = gradient_of(plain, x, upstream)
-    wires = network_for(n, k, method.kind)
+    wires = network_for(n, k, kind)
     low, high, outputs = (torch.from_numpy(v) for v in _wires(wires))
     answer = "network gradient" if backward else "network"
     values: dict[str, Value] = {
@@ -169,12 +170,12 @@ def _network(
         "k": k,
         "size": wires.size,
         "temperature_stride": stride(tau, rows),
-        "comparator": COMPARATORS.index(method.comparator),
+        "comparator": COMPILED.index(comparator),
         "matrix": matrix,
         "descending": descending,
         "wide": is_wide(x.dtype),
     }
-    about = f"{method.comparator} {short(x.dtype)} {'matrix' if matrix else 'values'} n={n} k={k}"
+    about = f"{comparator} {short(x.dtype)} {'matrix' if matrix else 'values'} n={n} k={k}"
     return Call("network", f"{about} {'backward' if backward else 'forward'}", values)
 
 

@@ -4,7 +4,8 @@ Contract. `scores` is float32 or float64, rows on the last axis; `temperature` i
 broadcasts over the rows. The network of that kind (None: `softorder.networks.choice` decides) that
 selects k of n, or sorts them, gives its values (..., k) or the matrix (..., k, n) that maps scores
 to them, completed by what infinities and NaN mean (kernels/sort/completion.py). Only finite scores
-have wires, the first ones.
+have wires, the first ones. `comparator` is what comparators.named returns; the compiled kernels and
+Triton's know some λ of "logistic_phi" only, and leave the others to plain torch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor
 from softorder.kernels import _triton
 from softorder.kernels._operators import Fused, Pair
 from softorder.kernels.network import cpu, reference
+from softorder.kernels.network.comparators import COMPILED
 
 _gpu = _triton.Module("softorder.kernels.network.triton")
 
@@ -37,6 +39,10 @@ def _fake(
     return (scores.new_empty((*rows, k, n) if matrix else (*rows, k)),)
 
 
+def _compiled(kind: str | None, comparator: str, k: int, matrix: bool) -> bool:
+    return comparator in COMPILED
+
+
 run = Fused(
     "network",
     options="str? kind, str comparator, int k, bool matrix",
@@ -46,4 +52,5 @@ run = Fused(
     triton=Pair(_gpu.run, _gpu.vjp),
     keep=_keep,
     fake=_fake,
+    compiled=_compiled,
 )

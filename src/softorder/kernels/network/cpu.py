@@ -16,12 +16,11 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import _native
 from softorder.kernels._operators import no_gradient
+from softorder.kernels.network.comparators import COMPILED
 from softorder.kernels.network.wires import Wires
 from softorder.kernels.sort.completion import Completion
 from softorder.networks import Network
 from softorder.networks.choice import network_for
-
-COMPARATORS = ("logistic", "cauchy", "reciprocal", "optimal")  # in the order of enum Comparator
 
 
 def run(
@@ -141,7 +140,7 @@ def _call(
         network.k,
         network.size,
         stride,
-        COMPARATORS.index(comparator),
+        COMPILED.index(comparator),
         matrix,
         descending,
         scores.dtype is torch.float64,

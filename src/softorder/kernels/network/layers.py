@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from softorder.kernels.formulas import reciprocal
+from softorder.kernels.network import comparators
 from softorder.kernels.network.program import Program, Step
-
-
-def _optimal(u: Tensor) -> Tensor:
-    far = u.abs() > 0.25
-    tail = 1 / (16 * torch.where(far, u, 1.0))
-    return torch.where(far, torch.where(u > 0, 1 - tail, -tail), u + 0.5)
-
-
-#: How much two values stay where they are, given u = (higher wire - lower wire)/τ.
-COMPARATORS: dict[str, Callable[[Tensor], Tensor]] = {
-    "logistic": torch.sigmoid,
-    "cauchy": lambda u: torch.atan(u) / math.pi + 0.5,
-    "reciprocal": lambda u: u / (1 + 2 * u.abs()) + 0.5,
-    "optimal": _optimal,
-}
 
 
 def wires_first(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
@@ -43,7 +26,7 @@ def forward(
 
     Comparators beyond the first `count` wires of a row do nothing.
     """
-    step_function = COMPARATORS[comparator]
+    step_function = comparators.step(comparator)
     scale = reciprocal(temperature, values.dtype)
     limit = torch.finfo(values.dtype).max ** 0.5
     if not plan.steps:  # a single score, that depends on everything by 0

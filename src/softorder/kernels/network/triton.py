@@ -19,7 +19,7 @@ from softorder.kernels._operators import no_gradient
 from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
 from softorder.kernels._triton_compile import LENGTHS, Configuration
 from softorder.kernels.network import reference
-from softorder.kernels.network.cpu import COMPARATORS
+from softorder.kernels.network.comparators import COMPILED
 from softorder.kernels.network.triton_layers import (
     network_matrix,
     network_matrix_vjp,
@@ -163,7 +163,7 @@ class Problem(NamedTuple):
         x, count = wires.scores.contiguous(), wires.count.to(torch.int32).contiguous()
         temperature, stride = per_row(temperature, x)
         plan = _plan(x.shape[-1], k, kind, x.device)
-        number = COMPARATORS.index(comparator)
+        number = COMPILED.index(comparator)
         return Problem(x, (x, count, temperature), stride, plan, k, number, descending)
 
     @property
@@ -258,7 +258,7 @@ def configurations(dtype: str, lengths: Sequence[int] = LENGTHS) -> Iterator[Con
         ("matrix", network_matrix, inputs, 6),
         ("gradient of matrix", network_matrix_vjp, (x, *inputs), 6),
     )
-    for number, comparator in enumerate(COMPARATORS):
+    for number, comparator in enumerate(COMPILED):
         for name, kernel, types, numbers in kernels:
             matrix = kernel in (network_matrix, network_matrix_vjp)
             longest = _longest(dtype == "fp64", matrix)

@@ -17,11 +17,7 @@ thread may have written there is read, all wait at a barrier.
 import triton
 import triton.language as tl
 
-from softorder.kernels import _triton_densities as law
-
-LOGISTIC = tl.constexpr(0)  # in the order of COMPARATORS in cpu.py
-CAUCHY = tl.constexpr(1)
-RECIPROCAL = tl.constexpr(2)
+from softorder.kernels.network import triton_comparators
 
 
 @triton.jit
@@ -283,29 +279,10 @@ def _swap(d, to, wire, live, scale, comparator: tl.constexpr):
     limit: tl.constexpr = 1.3e154 if d.dtype == tl.float64 else 1.8e19
     u = tl.where(to > wire, d, -d) * scale
     u = tl.minimum(tl.maximum(u, -limit), limit)
-    tail, slope = _tail(tl.abs(u), comparator)
+    tail, slope = triton_comparators.tail_and_slope(tl.abs(u), comparator)
     there = tl.maximum(to, wire) < live
     part = tl.where(there, tl.where(u < 0.0, 1.0 - tail, tail), 0.0)
     return part, tl.where(there, slope, 0.0), u
-
-
-@triton.jit
-def _tail(a, comparator: tl.constexpr):
-    """F(-a) and f(a) for a >= 0."""
-    if comparator == LOGISTIC:
-        tail, slope, _ = law.values(a, law.LOGISTIC)
-        return tail, slope
-    elif comparator == CAUCHY:
-        tail, slope, _ = law.values(a, law.CAUCHY)
-        return tail, slope
-    elif comparator == RECIPROCAL:
-        inner = 1.0 / (1.0 + 2.0 * a)
-        return 0.5 * inner, inner * inner
-    else:
-        near = a <= 0.25
-        quarter = 0.25 / tl.where(near, 1.0, a)
-        slope = tl.where(near, 1.0, quarter * quarter)
-        return tl.where(near, 0.5 - a, 0.25 * quarter), slope
 
 
 @triton.jit
