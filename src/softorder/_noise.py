@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,6 +27,20 @@ def gumbel(like: Tensor, generator: Generator = None) -> Tensor:
 
 def normal(like: Tensor, generator: Generator = None) -> Tensor:
     return torch.empty_like(like).normal_(generator=generator)
+
+
+def sum_of_gamma(like: Tensor, k: Tensor, terms: int, generator: Generator = None) -> Tensor:
+    """Noise of which k independent numbers sum to a Gumbel number, as `terms` → ∞.
+
+    Gumbel's is Σ_i E_i/i - log s with exponential E_i, and each E_i a sum of k Gamma(1/k) numbers.
+    k broadcasts to the shape of `like`.
+    """
+    k = k.clamp(min=1).to(like.dtype).expand(like.shape)
+    shape = k.reciprocal()
+    total = torch.zeros_like(like)
+    for i in range(1, terms + 1):
+        total += torch._standard_gamma(shape, generator=generator) / i
+    return total - math.log(terms) / k
 
 
 def _gumbel_pdf(z: Tensor) -> Tensor:

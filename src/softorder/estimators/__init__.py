@@ -11,10 +11,19 @@ the function from whoever imports the module.
 """
 
 from softorder.estimators._base import find
+from softorder.estimators._implicit_mle import implicit_mle
 from softorder.estimators._relaxed import relaxed
 from softorder.estimators._score_function import score_function
 from softorder.estimators._second_order import second_order
 from softorder.estimators._simple import simple
 from softorder.estimators._straight_through import straight_through
 
-__all__ = ["find", "relaxed", "score_function", "second_order", "simple", "straight_through"]
+__all__ = [
+    "find",
+    "implicit_mle",
+    "relaxed",
+    "score_function",
+    "second_order",
+    "simple",
+    "straight_through",
+]

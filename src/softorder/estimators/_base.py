@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.distributions import KHot
 
 Loss = Callable[[Tensor], Tensor]
 Estimator = Callable[..., Tensor]
@@ -29,6 +31,13 @@ def find(name: str) -> Estimator:
     """
     _check.choice("estimator", name, sorted(_registry))
     return _registry[name]
+
+
+def whole_size(law: KHot, estimator: str) -> Tensor:
+    """k of every row, which must be whole."""
+    k = law.probs.detach().sum(-1, dtype=torch.float64) if law.k is None else law.k
+    _check.whole("k", k, f"for the estimator {estimator}")
+    return k.long()
 
 
 def through(draw: Tensor, probs: Tensor, loss: Loss | None) -> Tensor:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from softorder import _check
 from softorder.distributions import KHot
-from softorder.estimators._base import Loss, register, through
+from softorder.estimators._base import Loss, register, through, whole_size
 from softorder.sampling import ConditionalPoisson
 
 
@@ -38,7 +37,5 @@ def simple(
     (tensor([ 0.2500, -0.0833, -0.0833, -0.0833]),)
     """
     x = law.sample(sample_shape, generator)
-    k = law.probs.detach().sum(-1, dtype=torch.float64) if law.k is None else law.k
-    _check.whole("k", k, "for the estimator simple")
-    marginals = ConditionalPoisson(law.logits, k).inclusion()
+    marginals = ConditionalPoisson(law.logits, whole_size(law, "simple")).inclusion()
     return through(x, marginals.to(x.dtype), loss)

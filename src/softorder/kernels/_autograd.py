@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,6 +35,25 @@ def wanted(
     some = [value for value, need in zip(inputs, needed, strict=True) if need]
     found = iter(torch.autograd.grad(result, some, upstream, create_graph=True))
     return tuple(next(found) if need else None for need in needed)
+
+
+def once(why: str, gradients: Sequence[Tensor | None], *by: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradients that depend on `by` and refuse to be differentiated once more, saying why.
+
+    torch's once_differentiable would take them for constants where the upstream is one.
+    """
+    return tuple(None if g is None else _Once.apply(why, g, *by) for g in gradients)
+
+
+class _Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, why: str, gradient: Tensor, *by: Tensor) -> Tensor:
+        ctx.why = why
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        raise RuntimeError(ctx.why)
 
 
 def _recording() -> bool:

@@ -4,6 +4,7 @@ from softorder.losses.fenchel import FenchelYoungLoss, fenchel_young
 from softorder.losses.hinge import TopKHingeLoss, top_k_hinge
 from softorder.losses.order import ListwiseCE, SpearmanLoss
 from softorder.losses.permutation import PermutationCrossEntropyLoss, permutation_cross_entropy
+from softorder.losses.perturbed import PerturbedFenchelYoungLoss, perturbed_fenchel_young
 from softorder.losses.ranking import MRRLoss, NDCGLoss, PrecisionAtK, RecallAtK
 from softorder.losses.smooth import SmoothTopKLoss, smooth_top_k
 from softorder.losses.top_k import TopKCrossEntropyLoss, top_k_cross_entropy
@@ -14,6 +15,7 @@ __all__ = [
     "MRRLoss",
     "NDCGLoss",
     "PermutationCrossEntropyLoss",
+    "PerturbedFenchelYoungLoss",
     "PrecisionAtK",
     "RecallAtK",
     "SmoothTopKLoss",
@@ -22,6 +24,7 @@ __all__ = [
     "TopKHingeLoss",
     "fenchel_young",
     "permutation_cross_entropy",
+    "perturbed_fenchel_young",
     "smooth_top_k",
     "top_k_cross_entropy",
     "top_k_hinge",

@@ -12,8 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from softorder.kernels._autograd import once
 from softorder.kernels.order import sharded, sharded_sort
 from softorder.kernels.shards import Shards
+
+_NO_MORE = "soft_rank and soft_sort of sharded scores have no second derivatives"
 
 
 def soft_rank(local: Tensor, temperature: Tensor, descending: bool, shards: Shards) -> Tensor:
@@ -63,7 +66,7 @@ class _Rank(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         with torch.no_grad():
             found = sharded.rank_vjp(upstream, ctx.ordered, ctx.needs_input_grad[1])
-        return *_once(found, upstream, *ctx.saved_tensors), None, None
+        return *once(_NO_MORE, found, upstream, *ctx.saved_tensors), None, None
 
 
 class _Sort(torch.autograd.Function):
@@ -82,22 +85,4 @@ class _Sort(torch.autograd.Function):
         kept = ctx.ordered, ctx.levels, ctx.travel
         with torch.no_grad():
             found = sharded_sort.sort_vjp(upstream, *kept, ctx.needs_input_grad[1])
-        return *_once(found, upstream, *ctx.saved_tensors), None, None
-
-
-def _once(gradients: tuple[Tensor | None, ...], *by: Tensor) -> tuple[Tensor | None, ...]:
-    """Gradients that refuse to be differentiated once more.
-
-    torch's once_differentiable would take them for constants where the upstream is one.
-    """
-    return tuple(None if g is None else _Once.apply(g, *by) for g in gradients)
-
-
-class _Once(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, *by: Tensor) -> Tensor:
-        return gradient.view_as(gradient)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> Any:
-        raise RuntimeError("soft_rank and soft_sort of sharded scores have no second derivatives")
+        return *once(_NO_MORE, found, upstream, *ctx.saved_tensors), None, None

@@ -5,6 +5,7 @@ from softorder.ops.fsum import fsum, fsum_inverse
 from softorder.ops.laplace_sum import laplace_sum
 from softorder.ops.permutation import soft_permutation
 from softorder.ops.perturb import perturb
+from softorder.ops.perturbed import perturbed_permutation, perturbed_topk
 from softorder.ops.quantile import soft_median, soft_quantile
 from softorder.ops.rank import soft_rank
 from softorder.ops.sinkhorn import gumbel_sinkhorn, sinkhorn
@@ -19,6 +20,8 @@ __all__ = [
     "laplace_sum",
     "log_soft_topk",
     "perturb",
+    "perturbed_permutation",
+    "perturbed_topk",
     "sinkhorn",
     "soft_median",
     "soft_permutation",
