@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import html
 import json
-import statistics
 from pathlib import Path
 from string import Template
 
-from experiments import ranking
+from experiments import panels, ranking
 from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
 from experiments.reading import reading
@@ -44,17 +43,10 @@ def _dots(experiment: Experiment):  # type: ignore[no-untyped-def]
         ]
         size = (2.4 + 2.8 * len(columns), 1.2 + 0.3 * len(trials.arms))
         figure = Figure(figsize=size, layout="constrained")
-        panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
-        for axes, column in zip(panels, columns, strict=True):
-            for place, arm in enumerate(trials.arms):
-                values = [column.scale * v for v in trials.values(arm, column.key)]
-                if values:
-                    axes.plot(values, [place] * len(values), "o", color="C1", alpha=0.5, ms=4)
-                    axes.plot([statistics.mean(values)], [place], "|", color="black", ms=12)
-            axes.set_title(column.heading, fontsize=9)
-            axes.set_yticks(range(len(trials.arms)), trials.arms)
-            axes.grid(axis="x", alpha=0.3)
-        panels[0].invert_yaxis()
+        row = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+        for axes, column in zip(row, columns, strict=True):
+            panels.dots(axes, trials, column)
+        row[0].invert_yaxis()
         figure.suptitle(trials.title, fontsize=10)
         figure.savefig(path, dpi=120)
 

@@ -34,7 +34,7 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         images = load(name, setting).part(config.training, config.test, seed).to(setting.device)
         torch.manual_seed(seed)  # the same network for every arm
         pixels = images.images[0].numel()
-        method = options(arm.split(", ", 1)[1], pixels)
+        method = options(arm.split(", ", 1)[1])
         gate = so.nn.KHotGate(pixels, config.k, **method).to(setting.device)
         network, curve = train(images, gate, config)
         return {**judge(network, gate, images), "curve": curve}

@@ -17,7 +17,7 @@ class Autoencoder(nn.Module):
         super().__init__()
         first, second = hidden
         self.encoder = nn.Sequential(dense(pixels, first, second), nn.ReLU())
-        drawing = options(method, code.n)
+        drawing = options(method)
         self.head = so.nn.KHotHead(second, code.n, code.k, groups=code.groups, **drawing)
         self.decoder = dense(code.groups * code.n, second, first, pixels)
 

@@ -13,9 +13,14 @@ METHODS = (
     "uniform",
     "neuralsort",
     "softsort",
+    "softmax_k_times",
     "sequential_softmax",
+    "RelaxSubSample",
 )
-BASELINES = ("kNN on pixels", "cross-entropy", "kNN on cross-entropy features")
+LEARNED = ("laplace", "logistic")
+CROSS_ENTROPY, ON_CROSS_ENTROPY = "cross-entropy", "kNN on cross-entropy features"
+PIXELS, PCA, AUTO_ENCODER = "kNN on pixels", "kNN on PCA features", "kNN on auto-encoder features"
+BASELINES = (PIXELS, PCA, AUTO_ENCODER, CROSS_ENTROPY, ON_CROSS_ENTROPY)
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,24 @@ class Config:
     templates: int  #: in a batch, besides the queries
     optimiser: str
     learning_rate: float
-    softness: float  #: at the start, of every method
+    softness: float  #: in the middle of the temperatures that are tried
     seeds: int
+    factors: tuple[float, ...]  #: to try, times the temperature in the middle
+    tuning_steps: int  #: for each of them
     methods: tuple[str, ...] = METHODS
     losses: tuple[str, ...] = ("share", "log_share")
+    learned: tuple[str, ...] = LEARNED  #: methods that also run with a learned temperature
+    baselines: tuple[str, ...] = BASELINES
+    sweep: tuple[float, ...] = ()  #: instead of tuning: temperatures, each an arm
     weight_decay: float = 0.0
-    width: int = 64  #: of a ResNet18
+    width: int = 64  #: of the first layers of a network for coloured images
+    augment: bool = False  #: shifts and reflections
+    bfloat16: bool = False  #: inside the network
+    maps: tuple[str, ...] = ()  #: arms whose features are drawn
 
 
+FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+MAPS = (PIXELS, ON_CROSS_ENTROPY, "logistic, share", "laplace, share, learned τ")
 PAPER: dict[str, Any] = {
     "k": 9,
     "queries": 100,
@@ -45,57 +60,83 @@ PAPER: dict[str, Any] = {
     "learning_rate": 1e-3,
     "weight_decay": 5e-4,
     "softness": 0.3,
+    "factors": FACTORS,
     "seeds": 3,
+}
+SMALL: dict[str, Any] = {
+    "k": 9,
+    "queries": 100,
+    "templates": 100,
+    "optimiser": "adam",
+    "softness": 0.3,
+    "factors": FACTORS,
+}
+#: 500 training items, so that how the features are learned makes a difference
+DIGITS: dict[str, Any] = {
+    **SMALL,
+    "data": "digits",
+    "training": 500,
+    "network": "mlp",
+    "steps": 300,
+    "tuning_steps": 300,
+    "learning_rate": 2e-3,
+}
+MNIST: dict[str, Any] = {
+    **SMALL,
+    "data": "mnist",
+    "network": "convolutional",
+    "tuning_steps": 300,
+    "learning_rate": 1e-3,
+}
+#: one method after the other at given temperatures, in units of the distances' spread
+SWEEP: dict[str, Any] = {
+    "methods": ("laplace", "logistic", "neuralsort", "softmax_k_times"),
+    "losses": ("share",),
+    "learned": ("laplace",),
+    "baselines": (),
+    "sweep": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0),
 }
 
 PRESETS = {
-    # 500 training items, so that how the features are learned makes a difference.
-    "quick": Config(
-        data="digits",
-        k=9,
-        training=500,
-        network="mlp",
-        steps=300,
-        queries=100,
-        templates=100,
-        optimiser="adam",
-        learning_rate=2e-3,
-        softness=0.3,
-        seeds=5,
-    ),
+    "quick": Config(**DIGITS, seeds=5, maps=MAPS),
+    "alpha": Config(**DIGITS | SWEEP, seeds=5),
     # All of MNIST and the paper's network, but Adam and 2,000 steps: minutes a trial.
-    "mnist": Config(
-        data="mnist",
-        k=9,
-        training=60_000,
-        network="convolutional",
-        steps=2_000,
-        queries=100,
-        templates=100,
-        optimiser="adam",
-        learning_rate=1e-3,
-        softness=0.3,
-        seeds=3,
-        losses=("share",),
-    ),
-    # A ResNet18 of an eighth of its width, and few steps.
+    "mnist": Config(**MNIST, training=60_000, steps=2_000, seeds=5, losses=("share",), maps=MAPS),
+    "alpha-mnist": Config(**MNIST | SWEEP, training=10_000, steps=400, seeds=3),
+    # A small network with shifts and reflections, twelve times through the images.
     "cifar10-small": Config(
+        **SMALL | {"factors": (0.3, 1.0, 3.0), "optimiser": "one cycle"},
         data="cifar10",
-        k=9,
         training=50_000,
-        network="resnet18",
-        width=8,
-        steps=1_000,
-        queries=100,
-        templates=100,
-        optimiser="adam",
-        learning_rate=2e-3,
-        softness=0.3,
+        network="compact",
+        width=32,
+        steps=3_000,
+        tuning_steps=250,
+        learning_rate=5e-3,
+        weight_decay=5e-4,
         seeds=1,
-        methods=("laplace", "logistic"),
+        methods=("laplace", "logistic", "softmax_k_times"),
         losses=("share",),
+        learned=(),
+        augment=True,
+        bfloat16=True,
+        maps=MAPS,
     ),
     # Batches, optimiser and networks of the papers (tables 3 and 6), 200 epochs. Days on a CPU.
-    "paper": Config(**PAPER, data="mnist", training=60_000, network="convolutional", steps=120_000),
-    "cifar10": Config(**PAPER, data="cifar10", training=50_000, network="resnet18", steps=100_000),
+    "paper": Config(
+        **PAPER,
+        data="mnist",
+        training=60_000,
+        network="convolutional",
+        steps=120_000,
+        tuning_steps=12_000,
+    ),
+    "cifar10": Config(
+        **PAPER,
+        data="cifar10",
+        training=50_000,
+        network="resnet18",
+        steps=100_000,
+        tuning_steps=10_000,
+    ),
 }

@@ -1,109 +1,159 @@
-"""Every method of top-k, plain kNN and cross-entropy."""
+"""Every method of top-k, plain kNN, and features that were learned without neighbours."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-import softorder as so
 from experiments.data.idx import Images
 from experiments.experiment import Experiment, Setting, Trial
-from experiments.knn.config import BASELINES, PRESETS, Config
-from experiments.knn.data import load
-from experiments.knn.networks import CLASSES, NETWORKS
+from experiments.knn import baselines, config, data, pictures, training
+from experiments.knn.config import PRESETS, Config
+from experiments.knn.methods import Arm, every, middle
+from experiments.knn.networks import CLASSES, build
 from experiments.trials import Column, Figures, Trials
 
-COLUMNS = (Column("accuracy", "test accuracy, %", 2, 100),)
+COLUMNS = (
+    Column("accuracy", "test accuracy, %", 2, 100),
+    Column("temperature", "τ at the start", 4),
+    Column("end", "τ at the end", 4),
+)
+_UNTUNED = (config.PIXELS, config.PCA, config.AUTO_ENCODER)
+_TUNING = 1_000_000  #: a seed that no trial has
 
 
-def arms(config: Config) -> list[str]:
-    served = {row.name for row in so.methods() if row.operator == "log_soft_topk"}
-    soft = [
-        f"{method}, {loss}"
-        for loss in config.losses
-        for method in config.methods
-        if loss == "share" or method in served
-    ]
-    return [*BASELINES, *soft]
+class Fit(NamedTuple):
+    """What was trained: to features, to classes (by cross-entropy alone), and temperatures."""
+
+    features: nn.Module
+    accuracy: float
+    temperatures: dict[str, float]
 
 
-def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
-    """The accuracy of one arm."""
-    images = load(config.data, setting, config.training, seed)
-    network, features = NETWORKS[config.network]
-    body = network(config).to(setting.device)
-    if arm == "kNN on pixels":
-        return _neighbours(so.nn.SoftKNN(nn.Flatten(), config.k), images)
-    if arm in BASELINES:
-        head = nn.Linear(features(config), CLASSES).to(setting.device)
-        _train(nn.Sequential(body, head), images, config, _cross_entropy)
-        if arm == "cross-entropy":
-            return {"accuracy": _accuracy(_classes(nn.Sequential(body, head), images), images)}
-        return _neighbours(so.nn.SoftKNN(body, config.k), images)
-    method, loss = arm.split(", ")
-    model = so.nn.SoftKNN(body, config.k, method=method, loss=loss).to(setting.device)
-    sizes = (config.queries, config.templates)
-    outside = 1 - config.k / config.templates  # what others have when nothing is decided
-    softness = min(config.softness / outside, 0.95)
-    model.calibrate(*images.images[: sum(sizes)].split(sizes), softness=softness)
-    _train(model, images, config, partial(_soft, queries=config.queries))
-    return _neighbours(model, images)
+def arms(settings: Config) -> list[str]:
+    return [*settings.baselines, *map(str, every(settings))]
 
 
-def _train(model: nn.Module, images: Images, config: Config, loss_of) -> None:  # type: ignore[no-untyped-def]
-    if config.optimiser == "sgd":
-        optimiser: torch.optim.Optimizer = torch.optim.SGD(
-            model.parameters(),
-            lr=config.learning_rate,
-            momentum=0.9,
-            weight_decay=config.weight_decay,
-        )
-    else:
-        optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, config.steps)
-    for _ in range(config.steps):
-        batch = torch.randperm(len(images.labels), device=images.labels.device)[
-            : config.queries + config.templates
-        ]
-        loss = loss_of(model, images.images[batch], images.labels[batch])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
+@dataclass
+class Session:
+    """All seeds of an arm have the same factor of the temperature; an earlier run may have it."""
+
+    config: Config
+    setting: Setting
+    done: Trials
+
+    def __post_init__(self) -> None:
+        self._soft = {str(arm): arm for arm in every(self.config)}
+        self._factors: dict[str, float] = {}
+        self._pretrained: tuple[int, Fit] | None = None
+
+    def trial(self, name: str, seed: int) -> Figures:
+        factor = self._factor(name)
+        torch.manual_seed(seed)
+        images = data.load(self.config.data, self.setting, self.config.training, seed)
+        if name in (config.CROSS_ENTROPY, config.ON_CROSS_ENTROPY):
+            fit = self._cross_entropy(name, seed, images, factor)
+        else:
+            fit = self._fit(name, images, self.config.steps, factor)
+        figures: dict[str, float | list[float]] = {"accuracy": fit.accuracy, **fit.temperatures}
+        if name not in _UNTUNED:
+            figures["factor"] = factor
+        if seed == 0 and name in self.config.maps:
+            figures |= pictures.map_of(fit.features, images)
+        return figures
+
+    def _cross_entropy(self, name: str, seed: int, images: Images, factor: float) -> Fit:
+        """One network for both arms: as such, and its features with neighbours."""
+        if self._pretrained is None or self._pretrained[0] != seed:
+            fit = self._fit(config.CROSS_ENTROPY, images, self.config.steps, factor)
+            self._pretrained = seed, fit
+        fit = self._pretrained[1]
+        if name == config.CROSS_ENTROPY:
+            return fit
+        return fit._replace(accuracy=self._near(fit.features, images))
+
+    def _fit(self, name: str, images: Images, steps: int, factor: float) -> Fit:
+        """Train, and judge by the images of the test."""
+        if name == config.PIXELS:
+            return self._judged(nn.Flatten(), images)
+        if name == config.PCA:
+            return self._judged(baselines.pca(images.images), images)
+        body, features = build(self.config, self.setting.device)
+        if name == config.AUTO_ENCODER:
+            pixels = images.images[0].numel()
+            coder = baselines.AutoEncoder(body, features, pixels).to(self.setting.device)
+            training.train(coder, images, self.config, steps, lambda x, _: coder.loss(x))
+            return self._judged(body, images)
+        if name == config.CROSS_ENTROPY:
+            model = nn.Sequential(body, nn.Linear(features, CLASSES).to(self.setting.device))
+
+            def loss(x: Tensor, y: Tensor) -> Tensor:
+                return nn.functional.cross_entropy(model(x) / factor, y)
+
+            training.train(model, images, self.config, steps, loss)
+            return Fit(body, training.classes(model, images), {"temperature": factor})
+        return self._neighbours(self._soft[name], body, images, steps, factor)
+
+    def _neighbours(
+        self, arm: Arm, body: nn.Module, images: Images, steps: int, factor: float
+    ) -> Fit:
+        """Through a soft top-k."""
+        model = arm.model(body, self.config.k).to(self.setting.device)
+        queries, templates = self.config.queries, self.config.templates
+        some = images.images[: queries + templates].split((queries, templates))
+        start = factor * middle(arm, model, *some, self.config.softness)
+        model.temperature = start
+
+        def loss(x: Tensor, y: Tensor) -> Tensor:
+            return model(x[:queries], y[:queries], x[queries:], y[queries:])
+
+        training.train(model, images, self.config, steps, loss)
+        temperatures = {"temperature": start}
+        if arm.learned:
+            temperatures["end"] = torch.as_tensor(model.temperature).item()
+        return self._judged(body, images)._replace(temperatures=temperatures)
+
+    def _judged(self, features: nn.Module, images: Images) -> Fit:
+        return Fit(features, self._near(features, images), {})
+
+    def _near(self, features: nn.Module, images: Images) -> float:
+        return training.neighbours(features, images, self.config.k)
+
+    def _factor(self, name: str) -> float:
+        """That with the best accuracy on items that are neither learned from nor tested."""
+        if name in _UNTUNED:
+            return 1.0
+        name = config.CROSS_ENTROPY if name == config.ON_CROSS_ENTROPY else name
+        if name in self._soft and self._soft[name].units is not None:
+            return self._soft[name].units or 0.0
+        known = self.done.values(name, "factor")
+        if known:
+            self._factors.setdefault(name, known[0])
+        if name not in self._factors:
+            some = data.for_tuning(self.config.data, self.setting, self.config.training)
+            scores = {factor: self._tried(name, some, factor) for factor in self.config.factors}
+            self._factors[name] = max(scores, key=scores.__getitem__)
+        return self._factors[name]
+
+    def _tried(self, name: str, images: Images, factor: float) -> float:
+        torch.manual_seed(_TUNING)
+        return self._fit(name, images, self.config.tuning_steps, factor).accuracy
 
 
-def _cross_entropy(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    return nn.functional.cross_entropy(model(images), labels)
+def session(settings: Config, setting: Setting, done: Trials) -> Trial:
+    return Session(settings, setting, done).trial
 
 
-def _soft(model: so.nn.SoftKNN, images: Tensor, labels: Tensor, queries: int) -> Tensor:
-    (q, t), (q_labels, t_labels) = ((x[:queries], x[queries:]) for x in (images, labels))
-    return model(q, q_labels, t, t_labels)
+def needs(settings: Config, _: str) -> tuple[str, ...]:
+    return () if settings.data == "digits" else (settings.data,)
 
 
-@torch.no_grad()
-def _classes(model: nn.Module, images: Images) -> Tensor:
-    model.eval()
-    return torch.cat([model(part).argmax(-1) for part in images.test_images.split(1000)])
-
-
-def _neighbours(model: so.nn.SoftKNN, images: Images) -> Figures:
-    model.remember(images.images, images.labels)
-    return {"accuracy": _accuracy(model.predict(images.test_images), images)}
-
-
-def _accuracy(predicted: Tensor, images: Images) -> float:
-    return (predicted == images.test_labels).double().mean().item()
-
-
-def session(config: Config, setting: Setting, _: Trials) -> Trial:
-    return partial(trial, config=config, setting=setting)
-
-
-def needs(config: Config, _: str) -> tuple[str, ...]:
-    return () if config.data == "digits" else (config.data,)
+def shared(arm: str, seed: int) -> object:
+    """The factor of an arm; both arms of cross-entropy have one network."""
+    return config.CROSS_ENTROPY if arm == config.ON_CROSS_ENTROPY else arm
 
 
 EXPERIMENT = Experiment(
@@ -114,4 +164,6 @@ EXPERIMENT = Experiment(
     arms=arms,
     session=session,
     needs=needs,
+    shared=shared,
+    draw=pictures.draw,
 )

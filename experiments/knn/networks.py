@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from experiments.knn.config import Config
 from experiments.topk_classification.resnet import resnet18
@@ -31,14 +32,53 @@ def convolutional(_: Config) -> nn.Sequential:
     )
 
 
+def compact(config: Config) -> nn.Sequential:
+    """Seven convolutions that halve the image early, for 3×32×32 on a CPU."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 24, 2), nn.GELU()]
+    before = 24
+    for after in (config.width, 4 * config.width, 4 * config.width):
+        layers += [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.MaxPool2d(2)]
+        layers += [nn.BatchNorm2d(after), nn.GELU()]
+        layers += [nn.Conv2d(after, after, 3, padding=1, bias=False)]
+        layers += [nn.BatchNorm2d(after), nn.GELU()]
+        before = after
+    return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
+
+
 def residual(config: Config) -> nn.Sequential:
     """ResNet18, for images of 3×32×32."""
     return resnet18(CLASSES, config.width)[:-1]
+
+
+class Bfloat16(nn.Module):
+    """A network that computes in bfloat16, with float32 weights, outputs and statistics."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body.to(memory_format=torch.channels_last)
+
+    def forward(self, images: Tensor) -> Tensor:
+        images = images.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(images.device.type, torch.bfloat16):
+            return self.body(images).float()
 
 
 #: each with the number of its features
 NETWORKS: dict[str, tuple[Callable[[Config], nn.Sequential], Callable[[Config], int]]] = {
     "mlp": (mlp, lambda config: 32),
     "convolutional": (convolutional, lambda config: 128),
+    "compact": (compact, lambda config: 4 * config.width),
     "resnet18": (residual, lambda config: 8 * config.width),
 }
+
+
+def build(config: Config, device: str) -> tuple[nn.Module, int]:
+    """The network of a configuration, and the number of its features."""
+    network, features = NETWORKS[config.network]
+    body: nn.Module = network(config)
+    if config.bfloat16:
+        # With channels last, torch 2.13 corrupts its memory in the backward pass of some
+        # convolutions on several threads.
+        torch.set_num_threads(1)
+        body = Bfloat16(body)
+    return body.to(device), features(config)

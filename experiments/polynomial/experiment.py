@@ -21,11 +21,11 @@ COLUMNS = (
 )
 
 
-def method(arm: str, n: int) -> tuple[Callable[..., Tensor], str]:
+def method(arm: str) -> tuple[Callable[..., Tensor], str]:
     """Estimator and design."""
     if arm == "score function":
         return so.estimators.score_function, "conditional_poisson"
-    chosen = options(arm, n)
+    chosen = options(arm)
     estimator = chosen["estimator"]
     named = isinstance(estimator, str)
     return so.estimators.find(estimator) if named else estimator, chosen["design"]
@@ -33,7 +33,7 @@ def method(arm: str, n: int) -> tuple[Callable[..., Tensor], str]:
 
 def session(config: Config, setting: Setting, _: Trials) -> Trial:
     def trial(arm: str, seed: int) -> Figures:
-        estimator, design = method(arm, config.n)
+        estimator, design = method(arm)
         centre = target(config).to(setting.device)
         logits = torch.zeros(config.problems, config.n, device=setting.device, requires_grad=True)
         optimiser = torch.optim.Adam([logits], lr=config.learning_rate)

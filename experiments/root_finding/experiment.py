@@ -23,13 +23,25 @@ OWN = "softorder"
 Found = TypeVar("Found")
 
 
+_BEYOND = ", up to max |x| + "
+
+
+def arms(config: Config) -> list[str]:
+    """With the interval, where several are compared."""
+    if len(config.beyond) == 1:
+        return list(config.methods)
+    return [f"{method}{_BEYOND}{beyond:g}" for method in config.methods for beyond in config.beyond]
+
+
 def session(config: Config, _setting: Setting, _: Trials) -> Trial:
     def trial(arm: str, seed: int) -> Figures:
         x, k = finders.problem(config.n, seed)
         if arm == OWN:
             seconds, found = _fastest(lambda: finders.own(x, k), config.repetitions)
             return _figures(int(found.sweeps.max()), seconds, finders.error(x, k, found))
-        seconds, errors = _fastest(lambda: finders.solve(x, k, arm), config.repetitions)
+        method, _, given = arm.partition(_BEYOND)
+        beyond = float(given) if given else config.beyond[0]
+        seconds, errors = _fastest(lambda: finders.solve(x, k, method, beyond), config.repetitions)
         curve = [max(error, 1e-16) for error in errors]
         return {**_figures(len(errors) - 1, seconds, errors[-1]), "curve": curve}
 
@@ -60,7 +72,10 @@ def draw(trials: Trials, path: Path) -> None:
     colours = {"bisection": "C7", "newton": "C0", "halley": "C1"}
     styles = dict(zip(("", *finders.GUESSES), ("-", ":", "-.", "--", "-"), strict=True))
     for arm in trials.arms:
-        step, _, guess = arm.partition(", ")
+        method, _, beyond = arm.partition(_BEYOND)
+        if beyond not in ("", str(finders.BEYOND)):
+            continue
+        step, _, guess = method.partition(", ")
         for curve in trials.values(arm, "curve")[:1]:
             axes.semilogy(curve, color=colours[step], ls=styles[guess], label=arm)
     axes.axhline(finders.TOLERANCE, color="0.8")
@@ -76,7 +91,7 @@ EXPERIMENT = Experiment(
     title="Root finding: the threshold of a sigmoid top-k",
     presets=PRESETS,
     columns=COLUMNS,
-    arms=lambda config: [*finders.METHODS, OWN],
+    arms=arms,
     session=session,
     timed=True,
     devices=("cpu",),

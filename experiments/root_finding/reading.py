@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.contest import Contest, mean
+from experiments.contest import Contest, Pair, mean
 from experiments.paper import Paper
 from experiments.reading import papers_gap, papers_order
 from experiments.statistics import interval
@@ -19,11 +19,51 @@ _OURS, _PLAIN = "softorder", "halley, both"
 def read(trials: Trials, paper: Paper) -> list[str]:
     iterations, times = CONTESTS
     return [
+        _interval(trials, paper),
         papers_gap(iterations, trials, paper),
         _more(iterations, trials, paper),
         papers_order(iterations, trials, paper),
         _speed(times, trials, paper),
     ]
+
+
+def _interval(trials: Trials, paper: Paper) -> str:
+    """How far the iterations are from the paper's, for each interval that a search began with."""
+    contest = Contest("iterations", "number of iterations", split=_beyond)
+    printed = contest.printed(trials, paper).get("", {})
+    gaps: dict[str, dict[str, float]] = {}
+    for beyond, scores in contest.groups(trials).items():
+        if beyond:
+            found = {m: mean(scores[m]) - printed[m] for m in scores if m in printed}
+            gaps[beyond] = found
+    if len(gaps) < 2:
+        return ""
+    said = []
+    for beyond, found in gaps.items():
+        hybrids = [gap for method, gap in found.items() if method != "bisection"]
+        bisection = f"bisection {found['bisection']:+.2f}, " if "bisection" in found else ""
+        said.append(f"{beyond}: {bisection}the others {min(hybrids):+.2f} to {max(hybrids):+.2f}")
+    steady = max(
+        abs(gaps[one][method] - gaps[other][method])
+        for one in gaps
+        for other in gaps
+        for method in gaps[one]
+        if method.endswith("both") and method in gaps[other]
+    )
+    return (
+        "Iterations beyond the paper's, for an interval that is wider than max |x| by "
+        f"{'; by '.join(said)}. The guesses of both kinds together do not depend on it "
+        f"(by {steady:.2f} at most); the paper does not state its interval."
+    )
+
+
+def _beyond(arm: str) -> Pair:
+    """
+    >>> _beyond("halley, logit, up to max |x| + 18")
+    ('18', 'halley, logit')
+    """
+    method, _, beyond = arm.partition(", up to max |x| + ")
+    return beyond, method
 
 
 def _more(contest: Contest, trials: Trials, paper: Paper) -> str:

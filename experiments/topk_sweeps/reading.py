@@ -2,77 +2,109 @@
 
 from __future__ import annotations
 
-import statistics
-
 from experiments.contest import Contest, Pair, Scores, mean, verdicts
 from experiments.paper import Paper
-from experiments.reading import claim, sides, sweeps
-from experiments.topk_sweeps.points import METHOD
+from experiments.reading import sides
+from experiments.topk_sweeps.points import LOSSES, METHOD
 from experiments.trials import Trials
-from experiments.words import span
+from experiments.words import count, named, span, too_few
 
-TOP1 = Contest("top1", "top-1 accuracy", True, 2, 100, " %", deciding=False)
-TOP5 = Contest("top5", "top-5 accuracy", True, 2, 100, " %", deciding=False)
-CONTESTS = (TOP1, TOP5)
-_HIGH = 0.6  #: the share of k = 5 up to which the paper's top-1 rises
-_MOST = 0.9  #: short of k = 5 alone
-_MODERATE = (10, 40)  #: m, between which it changes little
+
+def parts(arm: str) -> Pair:
+    """Sweep and curve, and the place on it.
+
+    >>> parts("temperature = 0.3, laplace, k = 5")
+    ('temperature, laplace, k = 5', '0.3')
+    """
+    place, curve = arm.split(", ", 1)
+    sweep, x = place.split(" = ")
+    return f"{sweep}, {curve}", x
+
+
+CONTESTS = (
+    Contest("top1", "top-1 accuracy", True, 2, 100, " %", parts, deciding=False),
+    Contest("top5", "top-5 accuracy", True, 2, 100, " %", parts, deciding=False),
+)
 
 
 def read(trials: Trials, _paper: Paper) -> list[str]:
-    first, second = (contest.groups(trials).get("", {}) for contest in CONTESTS)
-    alone, most, high, none = (f"share = {share:g}, {METHOD}" for share in (1, _MOST, _HIGH, 0))
-    return [
-        *(sweeps(contest, trials, where) for contest in CONTESTS),
-        _claimed(TOP5, second, [(most, none)], "a large share of k = 5 is better in top-5"),
-        _claimed(TOP1, first, [(high, none)], f"a share of {_HIGH} is better in top-1"),
-        _claimed(TOP1, first, [(most, alone)], "top-1 falls for k = 5 alone"),
-        _classes(first),
-        _claimed(TOP1, first, _tuned(first), "fine-tuning improves networks of all sizes in top-1"),
-    ]
+    said = []
+    for contest in CONTESTS:
+        groups = contest.groups(trials)
+        said += [
+            *(_width(contest, name, scores) for name, scores in groups.items()),
+            _share(contest, groups.get(f"share, {METHOD}", {})),
+            _m(contest, groups.get(f"m, {METHOD}", {})),
+            _tuned(contest, groups),
+        ]
+    return said
 
 
-def where(arm: str) -> Pair | None:
-    """The curve and the place on it.
-
-    >>> where("temperature = 0.3, laplace, k = 5")
-    ('laplace, k = 5', 'temperature = 0.3')
-    """
-    place, _, curve = arm.partition(", ")
-    sweep = place.partition(" = ")[0]
-    if not curve or sweep == "width":
-        return None
-    return (curve, place) if sweep == "temperature" else (f"{curve}, {sweep}", place)
-
-
-def _claimed(contest: Contest, scores: Scores, pairs: list[Pair], text: str) -> str:
-    """Whether the first of every pair is better than the second."""
-    pairs = [pair for pair in pairs if set(pair) <= scores.keys()]
-    if not pairs:
+def _width(contest: Contest, name: str, scores: Scores) -> str:
+    """How far the temperature may be from the best one."""
+    sweep, _, curve = name.partition(", ")
+    if sweep != "temperature" or len(scores) < 2:
         return ""
-    found = sides(contest, verdicts(scores, pairs))
-    return claim(text, None if found.unclear else len(found.better) == len(pairs))
-
-
-def _classes(scores: Scores) -> str:
-    low, high = _MODERATE
-    found = {}
-    for arm, values in scores.items():
-        sweep, _, m = arm.partition(", ")[0].partition(" = ")
-        if sweep == "m" and low <= float(m) <= high:
-            found[int(m)] = mean(values)
-    if len(found) < 2:
-        return ""
-    ends = f"{min(found)} and {max(found)}"
-    spread = max(found.values()) - min(found.values())
-    noise = statistics.mean(statistics.pstdev(v.values()) for v in scores.values())
+    best = contest.order(scores)[0]
+    found = verdicts(scores, [(x, best) for x in scores if x != best])
+    alike = [x for (x, _), verdict in found.items() if not verdict.differ and not verdict.few]
+    near = sorted(map(float, [best, *alike]))
+    start = f'{contest.name[0].upper()}{contest.name[1:]} of "{curve}" is highest at τ = {best}'
+    if all(verdict.few for verdict in found.values()):
+        return f"{start}."
     return (
-        f"Between m = {ends} the mean top-1 accuracy moves by {span(TOP1, [spread])}, where the "
-        f"seeds of an arm deviate by {span(TOP1, [noise])}."
+        f"{start} ({contest.estimate(scores[best])}); what cannot be told apart from it lies "
+        f"within τ = {near[0]:g} to {near[-1]:g}."
     )
 
 
-def _tuned(scores: Scores) -> list[Pair]:
-    """Every width after tuning, and before."""
-    widths = [arm.partition(", ")[0] for arm in scores if arm.startswith("width")]
-    return [(f"{width}, {METHOD}", f"{width}, original") for width in dict.fromkeys(widths)]
+def _share(contest: Contest, scores: Scores) -> str:
+    """Where the share of k = 5 is best, and what k = 5 alone costs."""
+    if not {"0", "1"} < scores.keys():
+        return ""
+    best = contest.order(scores)[0]
+    value = contest.estimate(scores[best])
+    name = f"{contest.name[0].upper()}{contest.name[1:]}"
+    start = f"{name} is highest with a share {best} of k = 5 ({value})"
+    ends = [end for end in ("0", "1") if end != best]
+    found = verdicts(scores, [(best, end) for end in ends])
+    if any(verdict.few for verdict in found.values()):
+        return f"{start}; {too_few(min(v.difference.seeds for v in found.values()))}."
+    says = [
+        f"{'beats' if verdict.differ else 'cannot be told apart from'} a share of {end} "
+        f"({contest.shown(mean(scores[end]))})"
+        for (_, end), verdict in found.items()
+    ]
+    return f"{start}, which {' and '.join(says)}."
+
+
+def _m(contest: Contest, scores: Scores) -> str:
+    """Whether m matters."""
+    if len(scores) < 2:
+        return ""
+    means = {m: mean(scores[m]) for m in scores}
+    low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    between = (
+        f"{contest.shown(means[low])} (m = {low}) to {contest.shown(means[high])} (m = {high})"
+    )
+    return f"Over m it goes from {between}."
+
+
+def _tuned(contest: Contest, groups: dict[str, dict[str, dict[int, float]]]) -> str:
+    """Whether tuning improves networks of all widths."""
+    original, _, tuned = (groups.get(f"width, {loss}", {}) for loss in LOSSES)
+    widths = [width for width in original if width in tuned]
+    if not widths:
+        return ""
+    scores = {f"{w} {name}": s[w] for name, s in (("a", tuned), ("b", original)) for w in widths}
+    found = verdicts(scores, [(f"{w} a", f"{w} b") for w in widths])
+    better, _, _, unclear = sides(contest, found)
+    if unclear:
+        return ""
+    gains = [verdict.difference.mean for pair, verdict in found.items() if pair in better]
+    by = f", by {span(contest, gains)}" if gains else ""
+    which = f"width {named([pair[0].split()[0] for pair in better])}" if better else "none"
+    return (
+        f"Tuning by {METHOD} improves the {contest.name} of {len(better)} of "
+        f"{count(len(widths), 'network')} ({which}){by}."
+    )

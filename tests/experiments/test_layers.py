@@ -10,47 +10,10 @@ from experiments.beam_search import config as beam_config
 from experiments.beam_search import data as words
 from experiments.beam_search import experiment as beam_search
 from experiments.experiment import Setting
-from experiments.knn import config as knn_config
-from experiments.knn import data as images
-from experiments.knn import experiment as knn
-from experiments.knn.networks import NETWORKS
 from experiments.topk_attention import config as attention_config
 from experiments.topk_attention import data as sentences
 from experiments.topk_attention import experiment as attention
 from experiments.trials import Trials
-from tests.experiments.test_data import write_cifar10
-
-# ---- neighbours -------------------------------------------------------------------------------
-
-
-def test_digits_are_split_and_every_arm_runs():
-    config = replace(knn_config.PRESETS["quick"], steps=5)
-    found = images.load("digits", Setting(), config.training, seed=0)
-    assert len(found.labels) == 500
-    assert len(found.test_labels) == 1297
-    names = knn.arms(config)
-    assert len(names) == 3 + 8 + 5
-    for arm in [*names[:3], "laplace, share", "uniform, log_share"]:
-        torch.manual_seed(0)
-        accuracy = knn.trial(arm, 0, config, Setting())["accuracy"]
-        assert accuracy > (0.15 if arm == "cross-entropy" else 0.6), (arm, accuracy)
-
-
-@pytest.mark.parametrize("preset", knn_config.PRESETS)
-def test_every_network_fits_its_images_and_its_last_layer(preset):
-    config = replace(knn_config.PRESETS[preset], width=4)
-    shape = {"digits": (1, 8, 8), "mnist": (1, 28, 28), "cifar10": (3, 32, 32)}[config.data]
-    network, features = NETWORKS[config.network]
-    assert network(config)(torch.zeros(2, *shape)).shape == (2, features(config))
-
-
-def test_neighbours_of_coloured_images(tmp_path):
-    write_cifar10(tmp_path)
-    changes = {"width": 4, "steps": 2, "queries": 5, "templates": 10, "training": 15}
-    config = replace(knn_config.PRESETS["cifar10-small"], **changes)
-    for arm in knn.arms(config):
-        assert 0 <= knn.trial(arm, 0, config, Setting(data=tmp_path))["accuracy"] <= 1
-
 
 # ---- beam search ------------------------------------------------------------------------------
 

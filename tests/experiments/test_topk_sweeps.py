@@ -9,6 +9,7 @@ from experiments.topk_classification.data import load
 from experiments.topk_sweeps.config import PRESETS
 from experiments.topk_sweeps.experiment import draw, named, session
 from experiments.topk_sweeps.points import METHOD, SWEEPS
+from experiments.topk_sweeps.reading import read
 from experiments.trials import Trials
 from tests.experiments.test_data import write_kanji
 
@@ -57,3 +58,43 @@ def test_the_original_is_the_head_before_tuning(tmp_path):
     assert "temperature" not in figures
     assert figures["top1"] <= figures["top5"]
     assert load("kanji_features", quick=True, setting=setting).classes == pytest.approx(2965)
+
+
+def _trials(**arms):
+    trials = Trials("", {})
+    for arm, values in arms.items():
+        for seed, value in enumerate(values):
+            trials.add(arm, seed, {"top1": value, "top5": value})
+    return trials
+
+
+def _said(arms):
+    return " ".join(filter(None, read(_trials(**arms), None)))
+
+
+SHARES = {
+    "share = 0, sinkhorn_sort": [0.80, 0.81, 0.82],
+    "share = 0.5, sinkhorn_sort": [0.90, 0.909, 0.921],
+    "share = 1, sinkhorn_sort": [0.60, 0.612, 0.62],
+}
+
+
+def test_a_share_between_is_said_to_be_best_where_it_is():
+    said = _said(SHARES)
+    assert "highest with a share 0.5 of k = 5" in said
+    assert "which beats a share of 0 (81.00 %) and beats a share of 1 (61.07 %)" in said
+
+
+def test_and_not_where_it_is_chance():
+    said = _said({**SHARES, "share = 1, sinkhorn_sort": [0.95, 0.80, 0.90]})
+    assert "cannot be told apart from a share of 1" in said
+
+
+def test_tuning_improves_only_what_it_improves():
+    arms = {
+        "width = 8, original": [0.50, 0.50, 0.50],
+        "width = 8, sinkhorn_sort": [0.55, 0.551, 0.549],
+        "width = 16, original": [0.60, 0.60, 0.60],
+        "width = 16, sinkhorn_sort": [0.55, 0.65, 0.60],
+    }
+    assert "improves the top-1 accuracy of 1 of 2 networks (width 8), by 5.00 points" in _said(arms)

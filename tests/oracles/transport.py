@@ -6,19 +6,19 @@ import numpy as np
 import torch
 
 
-def problem(scores, k):
+def problem(scores, k, anchors=None):
     """Costs (rows, n, m), and the marginals of Xie et al. 2020, appendix B; n anchors if k = n."""
     n = scores.shape[-1]
-    anchors = torch.arange(min(k + 1, n), dtype=scores.dtype)
+    anchors = torch.arange(min(k + 1, n), dtype=scores.dtype) if anchors is None else anchors
     cost = (scores.unsqueeze(-1) - anchors) ** 2
     nu = torch.full_like(anchors, 1 / n)
     nu[-1] = 1 - (len(anchors) - 1) / n
     return cost, torch.full_like(scores, 1 / n), nu
 
 
-def sinkhorn(scores, k, epsilon, iterations, zeta=None):
+def sinkhorn(scores, k, epsilon, iterations, zeta=None, anchors=None):
     """Γ (rows, n, m) after that many iterations in the log domain, from potentials ζ of anchors."""
-    cost, mu, nu = problem(scores, k)
+    cost, mu, nu = problem(scores, k, anchors)
     zeta = torch.zeros_like(cost[:, 0]) if zeta is None else zeta
     for _ in range(iterations):
         xi = epsilon * (mu.log() - torch.logsumexp((zeta.unsqueeze(1) - cost) / epsilon, 2))

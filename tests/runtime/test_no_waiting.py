@@ -23,8 +23,12 @@ _WAITS = {
     ("soft_sort", "permutahedron_kl"): "blocks are pooled on the host",
     ("soft_topk", "network"): "k chooses the network",
     ("soft_permutation", "sinkhorn"): "iterates until it has converged",
+    ("soft_permutation", "sinkhorn_sort"): "iterates until it has converged",
+    ("soft_permutation", "sorted_soft"): "iterates until it has converged",
     ("soft_rank", "sinkhorn"): "iterates until it has converged",
+    ("soft_rank", "sinkhorn_sort"): "iterates until it has converged",
     ("soft_sort", "sinkhorn"): "iterates until it has converged",
+    ("soft_sort", "sinkhorn_sort"): "iterates until it has converged",
 }
 
 

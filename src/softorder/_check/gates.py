@@ -29,7 +29,13 @@ def estimator(estimator: object) -> None:
             "needs the loss: call so.estimators.score_function with gate.law() and the loss instead"
         )
     if not callable(estimator):
-        estimators = ("straight_through", "second_order", "relaxed", "simple")
+        estimators = (
+            "straight_through",
+            "second_order",
+            "relaxed",
+            "simple",
+            "iterative_poisson",
+        )
         choice("estimator", str(estimator), estimators)
 
 

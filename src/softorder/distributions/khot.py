@@ -17,6 +17,7 @@ from softorder._noise import gumbel
 from softorder.densities import Density
 from softorder.distributions._parameters import Parameters, Relaxation, density_of, fixed
 from softorder.distributions.constraints import KHotVector
+from softorder.ops import soft_topk
 from softorder.sampling import Design, find
 from softorder.sampling._units import largest
 
@@ -224,9 +225,14 @@ class KHot(Distribution):
             noise -= gumbel(like, generator)
         return theta + noise
 
-    def relaxed(self, keys: Tensor, temperature: float | Tensor = 1.0) -> Tensor:
-        """The soft top-k of perturbed logits."""
+    def relaxed(
+        self, keys: Tensor, temperature: float | Tensor = 1.0, method: str | object | None = None
+    ) -> Tensor:
+        """The soft top-k of perturbed logits, by the density or by another method."""
         keys = self._like(keys)
+        if method is not None:
+            k = self.probs.sum(-1) if self.k is None else self.k
+            return soft_topk(keys, k, method=method, temperature=temperature)
         _check.temperature(temperature, keys, -1)
         return self.relaxation.probs(keys / _axis.per_row(temperature, keys).to(keys).unsqueeze(-1))
 

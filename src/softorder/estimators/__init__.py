@@ -12,6 +12,7 @@ the function from whoever imports the module.
 
 from softorder.estimators._base import find
 from softorder.estimators._implicit_mle import implicit_mle
+from softorder.estimators._iterative_poisson import iterative_poisson
 from softorder.estimators._relaxed import relaxed
 from softorder.estimators._score_function import score_function
 from softorder.estimators._second_order import second_order
@@ -21,6 +22,7 @@ from softorder.estimators._straight_through import straight_through
 __all__ = [
     "find",
     "implicit_mle",
+    "iterative_poisson",
     "relaxed",
     "score_function",
     "second_order",

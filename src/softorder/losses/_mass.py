@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from softorder.methods import Method, find_any
-from softorder.methods.masses import OPERATORS, all_log_masses, operator_of
+from softorder.methods.masses import OPERATORS, operator_of
 from softorder.ops._method import method_of
 
 
@@ -33,7 +33,7 @@ def every_log_mass(
     method: object, scores: Tensor, ks: tuple[int, ...], temperature: Tensor
 ) -> Tensor:
     """The same for every element, (rows, n, len(ks))."""
-    return all_log_masses(_found(method), scores, ks, temperature)
+    return _found(method).all_log_masses(scores, ks, temperature)
 
 
 def _found(method: object) -> Method:

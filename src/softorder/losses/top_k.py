@@ -59,7 +59,9 @@ def top_k_cross_entropy(
         per_sample: p_k has the shape of target and an axis for k instead.
         method: any of `so.methods()` that serves log_soft_topk, soft_permutation (its first k rows
             are added up) or soft_topk; or a density of your own. Rows and masks cost O(k n), their
-            S_k may exceed 1 where the method says so, and an S_k that underflows has no gradient.
+            S_k may exceed 1 where the method says so, and an S_k that underflows has no gradient,
+            but for transport: "sinkhorn_sort" (the paper's SinkhornSort; "sinkhorn" is the same
+            here), "sorted_soft" with the largest k that has weight, and "soft" ("logistic" at τ/2).
         temperature: τ > 0, a number or a tensor that broadcasts over target. May require grad.
         m: let only the m largest scores compete, the target always among them.
         top1: "softmax" or "operator", what stands for k = 1.

@@ -57,6 +57,10 @@ class Method:
         """
         return masses.log_masses(self, scores, index, ks, temperature)
 
+    def all_log_masses(self, scores: Tensor, ks: tuple[int, ...], temperature: Tensor) -> Tensor:
+        """The same for every element, (rows, n, len(ks))."""
+        return masses.all_log_masses(self, scores, ks, temperature)
+
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]
 

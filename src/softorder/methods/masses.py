@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor
 
 if TYPE_CHECKING:
     from softorder.methods._base import Method
+
+LEAST = math.log(torch.finfo(torch.float64).tiny)  #: stands for log 0: finite
 
 # A stable logarithm is best; rows of a permutation, added up, serve every k at once.
 OPERATORS = ("log_soft_topk", "soft_permutation", "soft_topk")
@@ -24,7 +27,7 @@ def log_masses(
 ) -> Tensor:
     """log S_k of one element of each row (rows, n), as float64 (rows, len(ks))."""
     at = index.unsqueeze(-1)
-    logarithm = _identity if operator_of(method) == "log_soft_topk" else _log
+    logarithm = _identity if operator_of(method) == "log_soft_topk" else log_of
     masses = _masses(method, scores, ks, temperature)
     return torch.cat([logarithm(mass.gather(-1, at)) for mass in masses], -1).double()
 
@@ -33,7 +36,7 @@ def all_log_masses(
     method: Method, scores: Tensor, ks: tuple[int, ...], temperature: Tensor
 ) -> Tensor:
     """The same for every element, (rows, n, len(ks))."""
-    logarithm = _identity if operator_of(method) == "log_soft_topk" else _log
+    logarithm = _identity if operator_of(method) == "log_soft_topk" else log_of
     masses = _masses(method, scores, ks, temperature)
     return torch.stack([logarithm(mass) for mass in masses], -1).double()
 
@@ -55,7 +58,7 @@ def _identity(log_mass: Tensor) -> Tensor:
     return log_mass
 
 
-def _log(mass: Tensor) -> Tensor:
+def log_of(mass: Tensor) -> Tensor:
     """log S, or that of the smallest number where S underflows: finite, without a gradient."""
     least = torch.finfo(mass.dtype).tiny
     return torch.log(mass.clamp(min=least).double())

@@ -5,9 +5,10 @@ the derivatives of Σ_i Q_j = levels_j give dt (Xie et al. 2020, theorem 3, in o
 For upstream V, and H[V]_l = ∂<V, P>/∂d_l,
 
     H[V]_l = Q_l Σ_{a>l} P_a V_a - U_l Σ_{a≤l} P_a V_a
-    ∂L/∂d = H[V + W]    W_a = Σ_{j≥a} w_j    J w = Σ_i H[V]    J_jl = Σ_i Q_min(j,l) U_max(j,l).
+    ∂L/∂d = H[V] - J_i w    J w = Σ_i H[V]    J = Σ_i J_i    (J_i)_jl = Q_min(j,l) U_max(j,l).
 
-That is their algorithm 4: O(n k) numbers, and nothing is unrolled.
+That is their algorithm 4: O(n k) numbers, and nothing is unrolled. Where a threshold is cold w is
+as large as J is small: only products of tails survive that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from softorder.kernels.transport.steps import (
     steps_of,
 )
 
-_FLAT = 1e-17  # J where a threshold moves nothing that double precision could show
+_FLAT = torch.finfo(torch.float64).tiny  # J where a threshold moves nothing that could be shown
 
 
 class Setting(NamedTuple):
@@ -47,14 +48,14 @@ def transport_plan(
     """P (..., anchors, n), differentiable in gains and temperature, twice."""
     setting = Setting(levels, total, solution.centre, solution.rest)
     if not _check.eager():
-        return _twice_differentiable(gains, temperature, setting)
+        return _plan(*twice_differentiable(gains, temperature, setting))
     if torch.is_grad_enabled() and (gains.requires_grad or temperature.requires_grad):
         rows = gains.shape[:-2]
         return _Plan.apply(gains, temperature.expand(rows), *setting)
-    return _plan(_steps(gains, temperature, setting), setting.rest)
+    return _plan(steps_in(gains, temperature, setting), setting.rest)
 
 
-def _steps(gains: Tensor, temperature: Tensor, setting: Setting) -> Tensor:
+def steps_in(gains: Tensor, temperature: Tensor, setting: Setting) -> Tensor:
     levels, total, centre, _ = setting
     return steps_of(gains, levels, total, centre, scale_of(temperature))
 
@@ -63,27 +64,29 @@ def _plan(steps: Tensor, rest: Tensor) -> Tensor:
     return torch.softmax(logits(steps - rest.unsqueeze(-1)), -2)
 
 
-def _twice_differentiable(gains: Tensor, temperature: Tensor, setting: Setting) -> Tensor:
-    """Two Newton steps of value 0 put the derivatives back.
+def twice_differentiable(
+    gains: Tensor, temperature: Tensor, setting: Setting
+) -> tuple[Tensor, Tensor]:
+    """The steps and the rest, to which two Newton steps of value 0 give derivatives.
 
     J may be a constant: after the first step the error is of second order in a change of the
     arguments, the second step multiplies it by one more order.
     """
-    steps, rest = _steps(gains, temperature, setting), setting.rest
+    steps, rest = steps_in(gains, temperature, setting), setting.rest
     J = curvature(*sides(_plan(steps, rest).detach()))
     for _ in range(2):
-        below, _ = sides(_plan(steps, rest))
-        total = below.sum(-1, keepdim=True)
+        below, above = sides(_plan(steps, rest))
+        total = torch.where(steps < 0, -above, below).sum(-1, keepdim=True)  # but for a constant
         step, _ = solve_curvature(J, total - total.detach(), _FLAT)
         rest = rest - step.squeeze(-1)
-    return _plan(steps, rest)
+    return steps, rest
 
 
 class _Plan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, gains: Tensor, temperature: Tensor, *setting: Tensor) -> Tensor:
         constants = Setting(*setting)
-        plan = _plan(_steps(gains, temperature, constants), constants.rest)
+        plan = _plan(steps_in(gains, temperature, constants), constants.rest)
         ctx.save_for_backward(gains, temperature, plan, *setting)
         return plan
 
@@ -91,32 +94,26 @@ class _Plan(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         gains, temperature, plan, *setting = ctx.saved_tensors
         if torch.is_grad_enabled() or not _check.eager():
-            grads = _plain_vjp(gains, temperature, upstream, Setting(*setting), ctx)
+            with torch.enable_grad():
+                plan = _plan(*twice_differentiable(gains, temperature, Setting(*setting)))
+            grads = wanted(plan, (gains, temperature), ctx.needs_input_grad[:2], upstream)
         else:
-            grads = _vjp(gains, temperature, plan, upstream, Setting(*setting))
+            slope = _slope(plan, *sides(plan), upstream)
+            grads = implicit_vjp(gains, temperature, plan, slope, Setting(*setting))
         return (*grads, None, None, None, None)
 
 
-def _plain_vjp(
-    gains: Tensor, temperature: Tensor, upstream: Tensor, setting: Setting, ctx: Any
-) -> tuple[Tensor | None, ...]:
-    """The same with derivatives of its own."""
-    with torch.enable_grad():
-        plan = _twice_differentiable(gains, temperature, setting)
-    return wanted(plan, (gains, temperature), ctx.needs_input_grad[:2], upstream)
-
-
-def _vjp(
-    gains: Tensor, temperature: Tensor, plan: Tensor, upstream: Tensor, setting: Setting
+def implicit_vjp(
+    gains: Tensor, temperature: Tensor, plan: Tensor, slope: Tensor, setting: Setting
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of gains and temperature."""
+    """Gradients of gains and temperature, from those of d with the thresholds held still."""
     below, above = sides(plan)
-    slope = _slope(plan, below, above, upstream)
     J, right = curvature(below, above), slope.sum(-1, keepdim=True)
-    w, _ = solve_curvature(J, right, torch.finfo(J.dtype).tiny)
-    weights = torch.cat([w.flip(-2).cumsum(-2).flip(-2), torch.zeros_like(w[..., :1, :])], -2)
-    by_step = slope + _slope(plan, below, above, weights)
-    steps, scale = _steps(gains, temperature, setting), scale_of(temperature)
+    w, _ = solve_curvature(J, right, _FLAT)
+    _, later = sides(torch.cat([torch.zeros_like(above[..., :1, :]), above * w], -2))
+    later = torch.cat([later[..., 1:, :], torch.zeros_like(later[..., :1, :])], -2)
+    by_step = slope - above * (below * w).cumsum(-2) - below * later
+    steps, scale = steps_in(gains, temperature, setting), scale_of(temperature)
     by_temperature = -(by_step * steps * scale).sum((-1, -2))
     by_gain = by_step * scale
     if gains.shape[-2] == 1:

@@ -37,8 +37,11 @@ def levels(
 def near(
     gains: Tensor, levels: Tensor, temperature: Tensor, k: int, dtype: torch.dtype
 ) -> Tensor | None:
-    """Which scores do not round to 0 in the first k places; None if there is no telling."""
-    if not _check.at_hand(gains) or gains.shape[-2] > 1 or k > levels.shape[-1]:
+    """Which scores do not round to 0 in the first k places; None if there is no telling.
+
+    A plan of other than k thresholds has a place for everybody.
+    """
+    if not _check.at_hand(gains) or gains.shape[-2] > 1 or k != levels.shape[-1]:
         return None
     values, order = sort(gains.squeeze(-2))
     scale = scale_of(temperature.detach()).squeeze(-1)

@@ -28,10 +28,11 @@ class KHotGate(nn.Module):
             that gets logits with every call, from a router or an encoder.
         k: how many are let through; None to learn it.
         dim: the axis of the features.
-        estimator: "straight_through", "second_order", "relaxed", "simple", or a callable with their
-            signature, such as functools.partial(so.estimators.relaxed, temperature=0.5).
+        estimator: "straight_through", "second_order", "relaxed", "simple", "iterative_poisson", or
+            a callable with their signature, such as
+            functools.partial(so.estimators.relaxed, temperature=0.5).
         design: how choices are drawn, see `so.sampling.designs()`. The default is as fast as a
-            top-k and keeps π to 1e-5 where Σ π(1-π) > 5, to 0.012 for any π; "pivotal" is exact.
+            top-k and keeps π to 3e-5 where Σ π(1-π) > 5, to 0.012 for any π; "pivotal" is exact.
             A k that is learned or not whole needs one of these two, or another exact one.
         density: from logits to probabilities, as in `so.distributions.KHot`.
         start: the size Σ π at the start, for k=None; n/2 if not given.

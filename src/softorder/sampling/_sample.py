@@ -20,7 +20,7 @@ def sample(
     """Draws x in {0, 1} with P(x_i = 1) = probs_i, as many ones as the probabilities sum to.
 
     The default is as fast as a top-k, and P(x_i = 1) = probs_i holds up to O(V^-4), V = Σ π(1-π):
-    to 1e-5 for V > 5, to 0.012 for any row. Other designs are exact, "pivotal" the fastest of them.
+    to 3e-5 for V > 5, to 0.012 for any row. Other designs are exact, "pivotal" the fastest of them.
 
     Where they sum to a number that is not whole, a phantom unit takes the rest: x then has
     ⌊Σ probs⌋ or ⌈Σ probs⌉ ones, and Σ probs on average. The draws have no gradient; see

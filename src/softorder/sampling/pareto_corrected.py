@@ -47,7 +47,7 @@ class CorrectedPareto(Pareto):
 
     with μ, ς² the mean and the variance of m, weighted by v. The inclusion probabilities are off by
     O(V^-4), where those of "pareto" are by O(V^-2). In the worst rows that a search has found they
-    are off by 0.012 (0.071 for "pareto"), or by 4e-3 for V > 1, 6e-4 for V > 2, 6e-6 for V > 5.
+    are off by 0.012 (0.071 for "pareto"), or by 4e-3 for V > 1, 7e-4 for V > 2, 3e-5 for V > 5.
     `inclusion` tells them exactly.
     """
 

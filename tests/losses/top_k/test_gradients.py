@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import softorder as so
-from tests.losses.top_k.problem import EVEN, FIVE, METHODS, MIX, ROWS, problem
+from tests.losses.top_k.problem import EVEN, FIVE, METHODS, MIX, ROWS, TRANSPORT, problem
 from tests.oracles.densities import BUILT_IN
 from tests.user_density import Student
 
@@ -64,7 +64,7 @@ def test_second_derivatives(density):
     torch.autograd.gradgradcheck(call, (scores.requires_grad_(), tau))
 
 
-@pytest.mark.parametrize("method", ["laplace", "logistic", "normal", "cauchy", "sinkhorn"])
+@pytest.mark.parametrize("method", ["laplace", "logistic", "normal", "cauchy", *TRANSPORT])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("top1", ["softmax", "operator"])
 def test_a_hopeless_target_is_pulled_up(kernel, method, dtype, top1):

@@ -1,0 +1,81 @@
+"""The arms that have a soft top-k: its method, its loss, and where its temperature comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+import softorder as so
+from experiments.knn.config import Config
+from softorder.kernels.formulas import inverse
+from softorder.methods.baselines import SequentialSoftmax
+
+
+class RelaxSubSample(SequentialSoftmax):
+    """Xie & Ermon (2019): the k softmaxes of log w + Gumbel noise, drawn anew in every call, where
+    w = exp(-distance/τ): a relaxed sample of k templates, those near more likely."""
+
+    name = "relax_sub_sample"
+
+    def _mask(
+        self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
+    ) -> Tensor:
+        logs = x * inverse(temperature, x.dtype)
+        noise = -torch.empty_like(x).exponential_().log()
+        return super()._mask(logs + noise, live, k, torch.ones_like(temperature), most)
+
+
+_OBJECTS: dict[str, object] = {"RelaxSubSample": RelaxSubSample()}
+#: a stated softness has no one temperature, or one at which nothing is learned
+UNCALIBRATED = ("softmax_k_times", "sequential_softmax", "RelaxSubSample")
+
+
+@dataclass(frozen=True)
+class Arm:
+    method: str
+    loss: str
+    learned: bool = False  #: the temperature
+    units: float | None = None  #: a given temperature, in units of the spread of the distances
+
+    def __str__(self) -> str:
+        parts = [self.method, self.loss]
+        if self.learned:
+            parts.append("learned τ")
+        if self.units is not None:
+            parts.append(f"τ = {self.units:g}")
+        return ", ".join(parts)
+
+    def model(self, body: torch.nn.Module, k: int) -> so.nn.SoftKNN:
+        method = _OBJECTS.get(self.method, self.method)
+        return so.nn.SoftKNN(
+            body, k, method=method, loss=self.loss, learnable_temperature=self.learned
+        )
+
+
+def every(config: Config) -> Iterator[Arm]:
+    served = {row.name for row in so.methods() if row.operator == "log_soft_topk"}
+    units: tuple[float | None, ...] = config.sweep or (None,)
+    for loss in config.losses:
+        for method in config.methods:
+            if loss == "share" or method in served:
+                yield from (Arm(method, loss, units=unit) for unit in units)
+    for method in config.learned:
+        yield from (Arm(method, "share", learned=True, units=unit) for unit in units)
+
+
+@torch.no_grad()
+def spread(model: so.nn.SoftKNN, queries: Tensor, templates: Tensor) -> float:
+    """The standard deviation of the distances from a query to the templates, on average."""
+    features = [model.features(part) for part in (queries, templates)]
+    return torch.cdist(*features).std(-1).mean().item()
+
+
+def middle(arm: Arm, model: so.nn.SoftKNN, queries: Tensor, templates: Tensor, softness: float):  # type: ignore[no-untyped-def]
+    """The temperature that factors are taken of: that of a softness, where there is one."""
+    if arm.units is not None or arm.method in UNCALIBRATED:
+        return spread(model, queries, templates)
+    outside = 1 - model.k / len(templates)  # what others have when nothing is decided
+    return model.calibrate(queries, templates, softness=min(softness / outside, 0.95))

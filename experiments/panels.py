@@ -1,0 +1,66 @@
+"""Panels that several experiments draw."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from experiments.trials import Column, Trials
+
+
+def dots(axes: Any, trials: Trials, column: Column) -> None:
+    """An arm to a line: a dot per seed, a bar at the mean."""
+    for place, arm in enumerate(trials.arms):
+        values = [column.scale * v for v in trials.values(arm, column.key)]
+        if values:
+            axes.plot(values, [place] * len(values), "o", color="C1", alpha=0.5, ms=4)
+            axes.plot([statistics.mean(values)], [place], "|", color="black", ms=12)
+    axes.set_title(column.heading, fontsize=9)
+    axes.set_yticks(range(len(trials.arms)), trials.arms)
+    axes.grid(axis="x", alpha=0.3)
+
+
+def curves(
+    axes: Any, trials: Trials, key: str, over: str, arms: Sequence[str], scale: float = 1.0
+) -> None:
+    """A curve of every seed, thin, and their mean; all seeds of an arm share its colour."""
+    for place, arm in enumerate(arms):
+        drawn = [(x, y) for x, y in _both(trials, arm, over, key) if y]
+        for x, y in drawn:
+            axes.plot(x, [scale * v for v in y], color=f"C{place % 10}", alpha=0.35, lw=0.8)
+        if drawn:
+            x = min((x for x, _ in drawn), key=len)
+            mean = [scale * statistics.mean(y[i] for _, y in drawn) for i in range(len(x))]
+            axes.plot(x, mean, color=f"C{place % 10}", lw=1.6, label=arm)
+    axes.grid(alpha=0.3)
+
+
+def _both(trials: Trials, arm: str, over: str, key: str) -> list[tuple[Any, Any]]:
+    return list(zip(trials.values(arm, over), trials.values(arm, key), strict=True))
+
+
+def means(
+    axes: Any,
+    trials: Trials,
+    column: Column,
+    lines: Sequence[str],
+    places: Sequence[float],
+    arm: Callable[[str, float], str],
+) -> None:
+    """The mean of a figure over something that arms differ in, with bars of one deviation.
+
+    `arm(line, place)` is the name of the arm; those that have not been run are left out.
+    """
+    for number, line in enumerate(lines):
+        found = [(place, trials.values(arm(line, place), column.key)) for place in places]
+        kept = [(place, [column.scale * v for v in values]) for place, values in found if values]
+        if kept:
+            axes.errorbar(
+                [place for place, _ in kept],
+                [statistics.mean(values) for _, values in kept],
+                [statistics.stdev(values) if len(values) > 1 else 0.0 for _, values in kept],
+                color=f"C{number % 10}", marker="o", ms=4, capsize=2, label=line,
+            )  # fmt: skip
+    axes.set_ylabel(column.heading)
+    axes.grid(alpha=0.3)
