@@ -227,6 +227,63 @@ def test_derivatives(design):
         assert gradcheck(lambda v: made(v).joint(), logits)
 
 
+@pytest.mark.parametrize(
+    "design", ["conditional_poisson", "pareto", "pareto_corrected", "sampford"]
+)
+def test_derivatives_of_entropy_and_kl(design):
+    rows = torch.randn(2, 4, dtype=torch.float64, generator=_generator())
+    theta, other = (row.clone().requires_grad_() for row in rows)
+
+    def made(logits):
+        probs = so.soft_topk(logits, 2, method="logistic")
+        return find(design).from_probs(probs, torch.tensor(2))
+
+    assert gradcheck(lambda v: made(v).entropy(), theta)
+    assert gradcheck(lambda v, w: made(v).kl(made(w)), (theta, other))
+
+
+@pytest.mark.parametrize("design", _SCORED)
+@pytest.mark.parametrize("scale", [1.0, 8.0, 30.0])
+def test_entropy_and_kl_are_sums_over_all_subsets(design, scale):
+    """Also of laws that are nearly certain."""
+    k, rows = 3, torch.as_tensor(subsets.vectors(7, 3))
+    laws = [find(design).from_probs(_probs(7, k, scale, seed), torch.tensor(k)) for seed in (1, 2)]
+    p, q = (law.log_prob(rows) for law in laws)
+    entropy, divergence = -(p.exp() * p).sum(), (p.exp() * (p - q)).sum()
+    assert abs(laws[0].entropy() - entropy) < 1e-9
+    assert abs(laws[0].kl(laws[1]) - divergence) < 1e-9 * (1 + divergence)
+    assert abs(laws[0].kl(laws[0])) < 1e-9
+
+
+@pytest.mark.parametrize("design", _SCORED)
+def test_entropy_with_units_that_are_certain(design):
+    free = torch.tensor([0.75, 0.5, 0.25, 0.5], dtype=torch.float64)
+    ends = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
+    short = find(design).from_probs(free, torch.tensor(2))
+    long = find(design).from_probs(torch.cat([free, ends]), torch.tensor(4))
+    torch.testing.assert_close(long.entropy(), short.entropy())
+    assert abs(long.kl(long)) < 1e-12
+    other = find(design).from_probs(torch.cat([free.flip(0), ends]), torch.tensor(4))
+    twin = find(design).from_probs(free.flip(0), torch.tensor(2))
+    torch.testing.assert_close(long.kl(other), short.kl(twin))
+    for k in (0, 4):
+        fixed = find(design).from_probs(torch.full((4,), k / 4).double(), torch.tensor(k))
+        assert fixed.entropy() == 0
+        assert fixed.kl(fixed) == 0
+
+
+@pytest.mark.parametrize("design", ["pareto", "pareto_corrected", "sampford"])
+def test_no_law_has_more_entropy_than_conditional_poisson(design):
+    probs = _probs(300, 90, dtype=torch.float32)
+    law = find(design).from_probs(probs, torch.tensor(90))
+    most = so.sampling.ConditionalPoisson.from_probs(law.inclusion().double(), torch.tensor(90))
+    assert law.entropy().dtype == torch.float32
+    assert abs(law.entropy() - most.entropy()) < 1e-4
+    double = find(design).from_probs(probs.double(), torch.tensor(90))
+    most = so.sampling.ConditionalPoisson.from_probs(double.inclusion(), torch.tensor(90))
+    assert 0 < most.entropy() - double.entropy() < 1e-6
+
+
 def test_pareto_is_nearly_exact_for_large_rows():
     probs = _probs(1000, 300)
     found = so.sampling.Pareto(probs, torch.tensor(300)).inclusion()

@@ -29,7 +29,8 @@ class KHotHead(nn.Module):
         k: ones in a group.
         groups: how many.
         estimator: as in `so.nn.KHotGate`.
-        design: as in `so.nn.KHotGate`; "conditional_poisson" has the exact KL.
+        design: as in `so.nn.KHotGate`, but by default the one whose exact KL, which autoencoders
+            want of the law, costs least.
         density: as in `so.distributions.KHot`.
 
     Paper: k-hot sampling, section 4: variational autoencoders.

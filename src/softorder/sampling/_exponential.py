@@ -19,13 +19,14 @@ from torch.nn.functional import logsigmoid
 
 from softorder import _check
 from softorder.sampling._base import Design
-from softorder.sampling._subsets import Subsets, tilt
+from softorder.sampling._mean_log import Law, mean_log
+from softorder.sampling._subsets import Share, Subsets, tilt
 
 
 class ExponentialDesign(Design):
     """A design with logits u and weights c; a subclass gives them."""
 
-    offers: ClassVar[tuple[str, ...]] = ("inclusion", "log_prob", "joint")
+    offers: ClassVar[tuple[str, ...]] = ("inclusion", "log_prob", "joint", "entropy", "kl")
 
     @abstractmethod
     def _logits(self) -> Tensor:
@@ -61,11 +62,7 @@ class ExponentialDesign(Design):
     def inclusion(self) -> Tensor:
         if self._c is None and self._learns:
             return _Inclusion.apply(self._u, self.size, self._precision).to(self.rows.dtype)
-        result = self._subsets.inclusion.inside
-        if self._c is not None:
-            weighted = self._subsets.pair_sums(self._c).inside
-            result = _divide(weighted, self._mean_weight.unsqueeze(-1), result)
-        return result.to(self.rows.dtype)
+        return self._share.inside.to(self.rows.dtype)
 
     def joint(self) -> Tensor:
         s, g = self._subsets.shares(), self._subsets.weight
@@ -80,6 +77,41 @@ class ExponentialDesign(Design):
         diagonal = torch.eye(s.shape[-2], dtype=torch.bool, device=s.device)
         result = torch.where(diagonal, self.inclusion().unsqueeze(-1), pairs.real)
         return result.to(self.rows.dtype)
+
+    def entropy(self) -> Tensor:
+        """H = -Σ π log σ(u) + (1-π) log σ(-u) + log P(S = k) + log C - E log <c,x>."""
+        inside, outside = self._share
+        surprise = _product(inside, self._u) + _product(outside, -self._u)
+        result = self._subsets.log_mass - surprise.sum(-1) - self._mean_log_weight(self)
+        return result.to(self.rows.dtype)
+
+    def _kl(self, other: Any) -> Tensor:
+        """E log P(x)/Q(x), by the same terms: Q has other u, c and C, but the mean is that of P."""
+        inside, outside = self._share
+        gained = _difference(inside, self._u, other._u) + _difference(outside, -self._u, -other._u)
+        result = gained.sum(-1) - (self._subsets.log_mass - other._subsets.log_mass)
+        result = result + self._mean_log_weight(self) - self._mean_log_weight(other)
+        return torch.where(self.size == other.size, result, torch.inf).to(self.rows.dtype)
+
+    def _mean_log_weight(self, other: ExponentialDesign) -> Tensor | float:
+        """E log <c,x>/C, with c and C of another design; 0 if there is no choice, or no c."""
+        if other._c is None:
+            return 0.0
+        law = Law(self._u, self._c, self.size, self._precision)
+        mean = (torch.where(self._share.inside > 0, other._c, 0.0) * self._share.inside).sum(-1)
+        total = torch.where(mean > 0, other._mean_weight, 1.0)
+        return mean_log(law, other._c, mean) - torch.where(total > 0, total, 1.0).log()
+
+    @lazy_property
+    def _share(self) -> Share:
+        """P(x_i = 1) and P(x_i = 0)."""
+        if self._c is None:
+            return self._subsets.inclusion
+        total, plain = self._mean_weight.unsqueeze(-1), self._subsets.inclusion
+        weighted = self._subsets.pair_sums(self._c)
+        return Share(
+            *(_divide(*pair) for pair in zip(weighted, (total, total), plain, strict=True))
+        )
 
     @lazy_property
     def _mean_weight(self) -> Tensor:
@@ -106,6 +138,16 @@ class ExponentialDesign(Design):
 def _divide(weighted: Tensor, total: Tensor, plain: Tensor) -> Tensor:
     """weighted/total, or `plain` where c is 0 for all that can be drawn."""
     return torch.where(total > 0, weighted / torch.where(total > 0, total, 1.0), plain)
+
+
+def _product(share: Tensor, u: Tensor) -> Tensor:
+    """share · log σ(u), 0 for what never happens."""
+    happens = share > 0
+    return share * logsigmoid(torch.where(happens, u, 0.0))
+
+
+def _difference(share: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    return _product(share, u) - _product(share, v)
 
 
 # ---- derivatives in closed form, instead of those through every product -------------------------

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from softorder.sampling import _tree
 from softorder.sampling._base import Design, Generator, register
@@ -25,7 +24,6 @@ class ConditionalPoisson(ExponentialDesign):
 
     name = "conditional_poisson"
     takes = "logits"
-    offers = ("inclusion", "log_prob", "joint", "entropy", "kl")
     cost = "O(n log n)"
     paper = "Hájek 1964; Chen, Dempster & Liu 1994"
 
@@ -48,12 +46,6 @@ class ConditionalPoisson(ExponentialDesign):
         chances = torch.sigmoid(u), torch.sigmoid(-u)
         return _tree.draw(*chances, self.size, sample_shape, generator).to(self.rows.dtype)
 
-    def entropy(self) -> Tensor:
-        """H = -Σ π log σ(u) + (1-π) log σ(-u) + log P(S = k)."""
-        inside, outside = self._subsets.inclusion
-        surprise = _product(inside, self._u) + _product(outside, -self._u)
-        return (self._subsets.log_mass - surprise.sum(-1)).to(self.rows.dtype)
-
     def working_logits(self) -> Tensor:
         """θ, shifted so that the finite ones have mean 0."""
         theta = self._logits()
@@ -69,24 +61,6 @@ class ConditionalPoisson(ExponentialDesign):
         best = (order < self.size.unsqueeze(-1)).to(theta.dtype)
         score = torch.where(best > 0, theta, 0.0).sum(-1)
         return (score - self.log_prob(best)).to(self.rows.dtype)
-
-    def _kl(self, other: ConditionalPoisson) -> Tensor:
-        """E log P(x)/Q(x) = Σ π log(σ(u)/σ(v)) + (1-π) log(σ(-u)/σ(-v)) - log P(S=k)/Q(S=k)."""
-        inside, outside = self._subsets.inclusion
-        gained = _difference(inside, self._u, other._u) + _difference(outside, -self._u, -other._u)
-        mass = self._subsets.log_mass - other._subsets.log_mass
-        result = torch.where(self.size == other.size, gained.sum(-1) - mass, torch.inf)
-        return result.to(self.rows.dtype)
-
-
-def _product(share: Tensor, u: Tensor) -> Tensor:
-    """share · log σ(u), 0 for what never happens."""
-    happens = share > 0
-    return share * logsigmoid(torch.where(happens, u, 0.0))
-
-
-def _difference(share: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    return _product(share, u) - _product(share, v)
 
 
 def _mean(u: Tensor, size: Tensor, precision: torch.dtype) -> tuple[Share, Subsets]:
