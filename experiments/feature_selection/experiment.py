@@ -14,6 +14,7 @@ from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
     Column("loss", "test loss", 4),
+    Column("least", "least test loss of an epoch", 4),
     Column("best_loss", "test loss, k most probable pixels", 4),
     Column("accuracy", "test accuracy, %", 2, 100),
     Column("seconds", "seconds", 0),
@@ -37,7 +38,7 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         method = options(arm.split(", ", 1)[1])
         gate = so.nn.KHotGate(pixels, config.k, **method).to(setting.device)
         network, curve = train(images, gate, config)
-        return {**judge(network, gate, images), "curve": curve}
+        return {**judge(network, gate, images), "least": min(curve), "curve": curve}
 
     return trial
 

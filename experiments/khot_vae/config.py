@@ -60,7 +60,7 @@ PRESETS = {
         codes=tuple(replace(code, data=("mnist",)) for code in _PAPER.codes),
         epochs=10,
         learning_rate=1e-3,
-        seeds=2,
+        seeds=5,
     ),
     "paper": _PAPER,
 }

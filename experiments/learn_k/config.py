@@ -16,6 +16,6 @@ class Config(Training):
 
 PRESETS = {
     "quick": Config(**TRAINING["quick"], seeds=1, fixed=(10, 30, 50, 100)),
-    "medium": Config(**TRAINING["medium"], seeds=3, fixed=(10, 20, 30, 50, 100)),
+    "medium": Config(**TRAINING["medium"], seeds=5, fixed=(10, 20, 30, 50, 100)),
     "paper": Config(**TRAINING["paper"], seeds=5),
 }
