@@ -332,24 +332,6 @@ def test_bias_that_repetitions_cannot_show_is_none():
     assert "loss is linear, as the paper says, does not show" in said(0.011)
 
 
-def test_sweeps_are_judged_by_their_ends():
-    def said(most: float, alone: float) -> str:
-        trials = Trials("title", {})
-        places = {"share = 0": 0.5, "share = 0.6": 0.6, "share = 0.9": most, "share = 1": alone}
-        for seed in range(4):
-            for place, top in places.items():
-                noise = 0.001 * ((3 * seed + len(place)) % 4)
-                figures = {"top1": top + noise, "top5": top + noise}
-                trials.add(f"{place}, sinkhorn_sort", seed, figures)
-        return _read("topk_sweeps", trials)
-
-    assert "better in top-5, as the paper says, shows" in said(0.7, 0.2)
-    assert "better in top-5, as the paper says, does not show" in said(0.4, 0.2)
-    assert "alone, as the paper says, shows" in said(0.7, 0.2)
-    assert "alone, as the paper says, does not show" in said(0.7, 0.8)
-    assert '"sinkhorn_sort, share" share = 0.9' in said(0.7, 0.2)
-
-
 # ---- ranks -------------------------------------------------------------------------------------
 
 
