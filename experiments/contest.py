@@ -45,6 +45,7 @@ class Contest:
     split: Callable[[str], Pair] = together  #: group and method of an arm
     deciding: bool = True  #: by which a method would be chosen
     time: str = "seconds"  #: key of the time of a trial
+    figure: str = ""  #: key of the paper's figure, if it is another one
 
     def groups(self, trials: Trials) -> dict[str, dict[str, dict[int, float]]]:
         """Scores of every group that has any; what is not finite is left out."""
@@ -60,10 +61,11 @@ class Contest:
     def printed(self, trials: Trials, paper: Paper) -> dict[str, dict[str, float]]:
         """The paper's figures in the same shape."""
         found: dict[str, dict[str, float]] = {}
+        key = self.figure or self.key
         for arm, figures in paper.figures_for(trials.config).items():
-            if self.key in figures:
+            if key in figures:
                 group, method = self.split(arm)
-                found.setdefault(group, {})[method] = number(figures[self.key])
+                found.setdefault(group, {})[method] = number(figures[key])
         return found
 
     def order(self, scores: Scores) -> list[str]:

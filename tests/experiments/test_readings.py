@@ -162,6 +162,13 @@ def test_distances_from_the_paper():
     assert sentences.papers_ratio(LOSS, trials, _paper(x="1")) == ""
 
 
+def test_another_figure_of_ours_may_stand_beside_the_papers():
+    trials, paper = _trials("least", a=[1.0]), _paper(a="0.5")
+    assert sentences.papers_ratio(Contest("least", "least loss"), trials, paper) == ""
+    said = sentences.papers_ratio(Contest("least", "least loss", figure="loss"), trials, paper)
+    assert said == "The least loss is 2.00 times the paper's."
+
+
 def test_groups_are_compared_apart():
     trials = _trials(**{"M, a": [1.0], "M, b": [2.0], "F, a": [4.0], "F, b": [3.0], "G, a": [0.0]})
     split = Contest("loss", "loss", split=by_first)
