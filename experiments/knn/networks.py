@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
+from experiments.bfloat16 import Bfloat16
 from experiments.knn.config import Config
 from experiments.topk_classification.resnet import resnet18
 
@@ -50,19 +50,6 @@ def residual(config: Config) -> nn.Sequential:
     return resnet18(CLASSES, config.width)[:-1]
 
 
-class Bfloat16(nn.Module):
-    """A network that computes in bfloat16, with float32 weights, outputs and statistics."""
-
-    def __init__(self, body: nn.Module) -> None:
-        super().__init__()
-        self.body = body.to(memory_format=torch.channels_last)
-
-    def forward(self, images: Tensor) -> Tensor:
-        images = images.contiguous(memory_format=torch.channels_last)
-        with torch.autocast(images.device.type, torch.bfloat16):
-            return self.body(images).float()
-
-
 #: each with the number of its features
 NETWORKS: dict[str, tuple[Callable[[Config], nn.Sequential], Callable[[Config], int]]] = {
     "mlp": (mlp, lambda config: 32),
@@ -77,8 +64,5 @@ def build(config: Config, device: str) -> tuple[nn.Module, int]:
     network, features = NETWORKS[config.network]
     body: nn.Module = network(config)
     if config.bfloat16:
-        # With channels last, torch 2.13 corrupts its memory in the backward pass of some
-        # convolutions on several threads.
-        torch.set_num_threads(1)
         body = Bfloat16(body)
     return body.to(device), features(config)

@@ -1,70 +1,44 @@
-"""A number for every image, and the loss of an order."""
+"""Numbers for every image, the loss of an order, and the order that was found."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-import softorder as so
+from experiments.bfloat16 import Bfloat16
 from experiments.large_mnist_sort.config import Config
-
-_SMALLEST = 1e-20  #: of an entry of a row-stochastic matrix, which may underflow to 0
 
 
 class Scorer(nn.Module):
-    """Two convolutions and two linear layers: an image to a score."""
+    """Two convolutions and two linear layers: an image to a score, or to several."""
 
-    def __init__(self, config: Config, height: int = 28, width: int = 28) -> None:
+    def __init__(self, config: Config, height: int, width: int, outputs: int = 1) -> None:
+        """Height and width are those of an image with all its digits."""
         super().__init__()
         first, second = config.channels
-        height, width = height // config.shrink // 4, config.digits * width // config.shrink // 4
-        self.layers = nn.Sequential(
+        seen: nn.Module = nn.Sequential(
             nn.Conv2d(1, first, 5, padding=2),
             nn.ReLU(),
             nn.MaxPool2d(2),
             nn.Conv2d(first, second, 5, padding=2),
             nn.ReLU(),
             nn.MaxPool2d(2),
+        )
+        self.seen = Bfloat16(seen) if config.bfloat16 else seen
+        self.layers = nn.Sequential(
             nn.Flatten(),
-            nn.Linear(second * height * width, config.hidden),
+            nn.Linear(second * (height // 4) * (width // 4), config.hidden),
             nn.ReLU(),
-            nn.Linear(config.hidden, 1),
+            nn.Linear(config.hidden, outputs),
         )
 
-    def forward(self, lists: Tensor) -> Tensor:
-        """(lists, n, 1, height, width) to (lists, n)."""
-        return self.layers(lists.flatten(0, 1)).view(lists.shape[:2])
-
-
-class RowCrossEntropy(nn.Module):
-    """-log P[place_i, i] for methods that give the matrix P only, as a whole."""
-
-    def __init__(self, method: str, temperature: float) -> None:
-        super().__init__()
-        self.layer = so.nn.SoftPermutation(
-            method=method, temperature=temperature, learnable_temperature=True
-        )
-
-    @property
-    def temperature(self) -> Tensor | float:
-        return self.layer.temperature
-
-    def forward(self, scores: Tensor, target: Tensor) -> Tensor:
-        entries = self.layer(scores).gather(-2, target.unsqueeze(-2)).squeeze(-2)
-        return -entries.clamp_min(_SMALLEST).log().mean()
-
-
-def criterion(method: str, temperature: float) -> nn.Module:
-    served = {row.name for row in so.methods() if row.operator == "permutation_cross_entropy"}
-    if method not in served:
-        return RowCrossEntropy(method, temperature)
-    return so.losses.PermutationCrossEntropyLoss(
-        method=method, temperature=temperature, learnable_temperature=True
-    )
+    def forward(self, images: Tensor) -> Tensor:
+        """(N, 1, height, width) to (N, outputs)."""
+        return self.layers(self.seen(images).contiguous())
 
 
 @torch.no_grad()
-def hits(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each list: is the whole order right, and what part of the places is."""
-    right = scores.argsort(-1).argsort(-1) == target
+def hits(found: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each list of places: is the whole order right, and what part of the places is."""
+    right = found == target
     return right.all(-1).double(), right.double().mean(-1)

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 import softorder as so
+from experiments.bfloat16 import Bfloat16
 from experiments.experiment import Setting
 from experiments.knn import baselines, config, data, experiment, pictures
 from experiments.knn.methods import Arm, every
-from experiments.knn.networks import NETWORKS, Bfloat16
+from experiments.knn.networks import NETWORKS
 from experiments.trials import Trials
 from tests.experiments.test_data import write_cifar10
 
