@@ -105,6 +105,25 @@ def test_the_gradient_of_a_cold_plan():
     torch.testing.assert_close(found.flatten(), wanted, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("temperature", [0.01, 0.001])
+def test_the_gradient_of_cold_plans_that_fall_into_groups(temperature):
+    """A shift of a row or a column changes nothing, so that gradients sum to 0 along both."""
+    scores, weight = _scores(200, 5, 5).requires_grad_(), _scores(200, 5, 5, seed=1)
+
+    def run(scores):
+        return (so.sinkhorn(scores, temperature=temperature) * weight).sum((-1, -2))
+
+    (found,) = torch.autograd.grad(run(scores).sum(), scores)
+    assert found.abs().max() > 10
+    for axis in (-1, -2):
+        assert found.sum(axis).abs().max() < 1e-8
+    way, step, at = _scores(200, 5, 5, seed=2), 1e-4 * temperature, scores.detach()
+    wanted = (run(at + step * way) - run(at - step * way)) / (2 * step)
+    torch.testing.assert_close((found * way).sum((-1, -2)), wanted, rtol=1e-4, atol=1e-3)
+    _, back = torch.func.vjp(run, at)  # the formula for torch.func
+    torch.testing.assert_close(back(torch.ones(200, dtype=torch.float64))[0], found)
+
+
 def test_vmap_and_compile():
     scores, weight = _scores(3, 5, 5).requires_grad_(), _scores(3, 5, 5, seed=1)
 

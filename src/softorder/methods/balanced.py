@@ -5,7 +5,10 @@ Pᵀ1 = 1 gives dv. For upstream V let T(V) = P ⊙ (V - (P ⊙ V) 1 1ᵀ), the 
 
     ∂L/∂A = T(V - 1 bᵀ)      L(P) b = T(V)ᵀ 1      L(P) = diag(off-diagonal sums of PᵀP) - PᵀP
 
-with the Laplacian of kernels/balance/reference.py: O(n³), and nothing is unrolled.
+with the Laplacian of kernels/balance/reference.py: O(n³), and nothing is unrolled. Groups of
+columns that a cold plan holds apart have any common b; a small ridge δ chooses the smallest. Where
+it matters, the links between the groups, and so the entries of P there, are below δ: the gradient
+is right to δ |V|/τ.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import balance
 from softorder.kernels._autograd import wanted
-from softorder.kernels.balance.reference import Solution, row_softmax, solve_laplacian
+from softorder.kernels.balance.reference import Solution, laplacian, row_softmax
 
+_RIDGE = 4096  # δ in units of the last place of 1
 _COLDEST = 1e-15  # of the spread of the scores: colder, their rounding decides
 
 
@@ -55,8 +59,7 @@ def _twice_differentiable(scores: Tensor, temperature: Tensor, potentials: Tenso
     constant = row_softmax(scores, temperature, potentials).detach()
     for _ in range(2):
         columns = row_softmax(scores, temperature, potentials).sum(-2)
-        step, _ = solve_laplacian(constant, columns - columns.detach())
-        potentials = potentials + step
+        potentials = potentials + _solve(constant, columns - columns.detach())
     return row_softmax(scores, temperature, potentials)
 
 
@@ -82,7 +85,7 @@ def _vjp(
     scores: Tensor, temperature: Tensor, plan: Tensor, upstream: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of scores and temperature."""
-    b, _ = solve_laplacian(plan, _through_softmax(plan, upstream).sum(-2))
+    b = _solve(plan, _through_softmax(plan, upstream).sum(-2))
     by_scores = _through_softmax(plan, upstream - b.unsqueeze(-2)) / temperature[..., None, None]
     return by_scores, -(by_scores * scores).sum((-1, -2)) / temperature
 
@@ -90,3 +93,10 @@ def _vjp(
 def _through_softmax(plan: Tensor, upstream: Tensor) -> Tensor:
     """T(V)."""
     return plan * (upstream - (plan * upstream).sum(-1, keepdim=True))
+
+
+def _solve(plan: Tensor, right: Tensor) -> Tensor:
+    """b with (L(P) + δ) b = right."""
+    ridge = torch.full_like(right, _RIDGE * torch.finfo(plan.dtype).eps)
+    factor = torch.linalg.cholesky(laplacian(plan) + torch.diag_embed(ridge))
+    return torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)

@@ -83,7 +83,7 @@ def laplacian(plan: Tensor) -> Tensor:
     return torch.diag_embed(weights.sum(-1)) - weights
 
 
-def solve_laplacian(plan: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+def _solve_laplacian(plan: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """b with L(P) b = right and b_n = 0, for a right side that sums to 0; and where that failed."""
     grounded = laplacian(plan)[..., :-1, :-1]
     tiny = torch.finfo(plan.dtype).tiny
@@ -106,7 +106,7 @@ def _start(scores: Tensor, goal: Tensor, tolerance: float) -> _State:
 
 def _step(plan: Tensor, columns: Tensor) -> Tensor:
     """Newton's step, shortened; Sinkhorn's where that failed."""
-    step, failed = solve_laplacian(plan, columns - 1)
+    step, failed = _solve_laplacian(plan, columns - 1)
     failed = failed.unsqueeze(-1) | ~step.isfinite().all(-1, keepdim=True)
     sinkhorn = columns.clamp(min=torch.finfo(columns.dtype).tiny).log()
     reach = step.amax(-1, keepdim=True) - step.amin(-1, keepdim=True)
