@@ -38,6 +38,9 @@ _OPTIONS = {
     "smooth operator": {"label_smoothing": 0.1, "top1": "operator"},
     "few": {"m": 5},
     "few, smooth": {"m": 5, "label_smoothing": 0.1, "top1": "operator"},
+    "few, softmax of them": {"m": 5, "label_smoothing": 0.1, "top1": "softmax_of_m"},
+    "mixed, smooth": {"label_smoothing": 0.1, "top1": "mixed_softmax"},
+    "few, mixed": {"m": 5, "label_smoothing": 0.1, "top1": "mixed_softmax"},
     "sum": {"reduction": "sum", "method": "logistic"},
     "rows": {"reduction": "none", "method": "normal"},
 }

@@ -46,7 +46,7 @@ def _losses():
         yield name, partial(_then, getattr(losses, name)(), _RELEVANT)
     for name in ("PrecisionAtK", "RecallAtK"):
         yield name, partial(_then, getattr(losses, name)(2), _RELEVANT)
-    for name in ("SmoothTopKLoss", "TopKHingeLoss"):
+    for name in ("SmoothTopKLoss", "TopKHingeLoss", "TopKEntropyLoss", "TruncatedTopKEntropyLoss"):
         yield name, partial(_then, getattr(losses, name)(2), _CLASSES)
     yield "TopKCrossEntropyLoss", partial(_then, losses.top_k_cross_entropy, _CLASSES, [0.5, 0.5])
     yield "FenchelYoungLoss", partial(_then, losses.fenchel_young, _CHOSEN, 2)

@@ -1,5 +1,11 @@
 """Losses, as functions and as modules."""
 
+from softorder.losses.entropy import (
+    TopKEntropyLoss,
+    TruncatedTopKEntropyLoss,
+    top_k_entropy,
+    truncated_top_k_entropy,
+)
 from softorder.losses.fenchel import FenchelYoungLoss, fenchel_young
 from softorder.losses.hinge import TopKHingeLoss, top_k_hinge
 from softorder.losses.order import ListwiseCE, SpearmanLoss
@@ -21,11 +27,15 @@ __all__ = [
     "SmoothTopKLoss",
     "SpearmanLoss",
     "TopKCrossEntropyLoss",
+    "TopKEntropyLoss",
     "TopKHingeLoss",
+    "TruncatedTopKEntropyLoss",
     "fenchel_young",
     "permutation_cross_entropy",
     "perturbed_fenchel_young",
     "smooth_top_k",
     "top_k_cross_entropy",
+    "top_k_entropy",
     "top_k_hinge",
+    "truncated_top_k_entropy",
 ]

@@ -56,10 +56,10 @@ class Samples:
     def reduce_weighted(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
         """The losses of the rows, which the weights of their classes are still to be put on."""
         losses = losses if weight is None else losses * weight[self.target]
-        return self.reduce(losses, weight, reduction)
+        return self.reduce(losses, weight, reduction, WHOLE)
 
     def reduce(
-        self, losses: Tensor, weight: Tensor | None, reduction: str, others: Whole = WHOLE
+        self, losses: Tensor, weight: Tensor | None, reduction: str, others: Whole
     ) -> Tensor:
         """The losses of the rows, weighted already; the mean is that of the weights, too.
 
@@ -76,32 +76,47 @@ class Samples:
 
 
 class ClassLoss(nn.Module):
-    """A loss with a whole k and a margin, and what torch's losses have."""
+    """A loss with a whole k, and what torch's losses have."""
 
     weight: Tensor | None
 
     def __init__(
-        self, k: int, margin: float, weight: Tensor | None, ignore_index: int, reduction: str
+        self,
+        k: int = 5,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
     ) -> None:
         super().__init__()
         _check.count("k", k, least=1)
-        _check.positive("margin", margin)
         _check.weights.per_class(weight)
         _check.reduction(reduction)
         self.k = k
-        self.margin = margin
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
         self.reduction = reduction
 
     def options(self) -> dict[str, Any]:
         """The arguments of the function that it stands for."""
-        names = "k", "margin", "weight", "ignore_index", "reduction"
+        names = "k", "weight", "ignore_index", "reduction"
         return {name: getattr(self, name) for name in names}
 
     def extra_repr(self) -> str:
         shown = {name: value for name, value in self.options().items() if name != "weight"}
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
+
+
+class MarginLoss(ClassLoss):
+    """One with a margin."""
+
+    def __init__(self, k: int, margin: float, **options: Any) -> None:
+        super().__init__(k, **options)
+        _check.positive("margin", margin)
+        self.margin = margin
+
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "margin": self.margin}
 
 
 def _autocasts(scores: Tensor) -> bool:

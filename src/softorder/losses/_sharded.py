@@ -55,22 +55,31 @@ def cross_entropy(
 ) -> Tensor:
     """torch's cross_entropy of every row, without a reduction."""
     shards, n = cut.shards, x.shape[-1]
-    lowest = x.new_full((len(x), 1), -math.inf)
-    top = shards.most(torch.cat([x.detach(), lowest], -1).amax(-1))
-    top = torch.where(top.isfinite(), top, 0.0)
-    total = shards.common(torch.exp(x - top.unsqueeze(-1)).sum(-1))
-    log_total = total.log() + top
-    losses = log_total - sharded.entry(x, target, shards, cut.first)
+    total = log_total(x, cut)
+    losses = total - entry(x, target, cut)
     if weight is not None:
         losses = losses * weight[target]
     if label_smoothing == 0:
         return losses
-    # every rank goes on from the same log_total: what each makes of it is to be added up
-    gaps = shards.shared(log_total).unsqueeze(-1) - x
+    # every rank goes on from the same total: what each makes of it is to be added up
+    gaps = shards.shared(total).unsqueeze(-1) - x
     if weight is not None:
         gaps = gaps * cut.own(weight, n)
     smooth = shards.common(gaps.sum(-1)) / cut.classes
     return (1 - label_smoothing) * losses + label_smoothing * smooth
+
+
+def log_total(x: Tensor, cut: Cut) -> Tensor:
+    """logsumexp of the scores of all ranks."""
+    lowest = x.new_full((len(x), 1), -math.inf)
+    top = cut.shards.most(torch.cat([x.detach(), lowest], -1).amax(-1))
+    top = torch.where(top.isfinite(), top, 0.0)
+    return cut.shards.common(torch.exp(x - top.unsqueeze(-1)).sum(-1)).log() + top
+
+
+def entry(x: Tensor, target: Tensor, cut: Cut) -> Tensor:
+    """The score of the target of every row, whichever rank has it."""
+    return sharded.entry(x, target, cut.shards, cut.first)
 
 
 def largest(x: Tensor, target: Tensor, m: int, cut: Cut) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,7 +97,7 @@ def largest(x: Tensor, target: Tensor, m: int, cut: Cut) -> tuple[Tensor, Tensor
     own = target.unsqueeze(-1)
     absent = (names != own).all(-1, keepdim=True)
     last = torch.arange(m, device=x.device) == m - 1
-    score = sharded.entry(x, target, cut.shards, cut.first).unsqueeze(-1)
+    score = entry(x, target, cut).unsqueeze(-1)
     values = torch.where(absent & last, score, values)
     names = torch.where(absent & last, own, names)
     return values, (names == own).long().argmax(-1), names

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.losses._classes import ClassLoss, Samples
+from softorder.losses._classes import MarginLoss, Samples
 
 
 def top_k_hinge(
@@ -60,7 +60,7 @@ def top_k_hinge(
     return samples.reduce_weighted(worst.relu(), weight, reduction)
 
 
-class TopKHingeLoss(ClassLoss):
+class TopKHingeLoss(MarginLoss):
     """`top_k_hinge` as a module.
 
     >>> import torch, softorder as so
@@ -79,7 +79,8 @@ class TopKHingeLoss(ClassLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(k, margin, weight, ignore_index, reduction)
+        options = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
+        super().__init__(k, margin, **options)
         _check.flag("average", average)
         self.average = average
 

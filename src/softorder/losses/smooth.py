@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from softorder import _axis, _check
-from softorder.losses._classes import ClassLoss, Samples
+from softorder.losses._classes import MarginLoss, Samples
 
 
 def smooth_top_k(
@@ -91,11 +91,11 @@ def _product(a: Tensor, b: Tensor, k: int) -> Tensor:
     for power in range(min(2 * degree, k) + 1):
         left = slice(max(0, power - degree), min(degree, power) + 1)
         right = slice(degree - min(degree, power), degree + 1 - max(0, power - degree))
-        coefficients.append(_log_sum(a[..., left] + b.flip(-1)[..., right]))
+        coefficients.append(log_sum(a[..., left] + b.flip(-1)[..., right]))
     return torch.stack(coefficients, -1)
 
 
-def _log_sum(logs: Tensor) -> Tensor:
+def log_sum(logs: Tensor) -> Tensor:
     """logsumexp over the last axis, with a gradient of 0 where everything is -inf."""
     top = logs.detach().amax(-1, keepdim=True)
     top = torch.where(top == -math.inf, 0.0, top)
@@ -105,7 +105,7 @@ def _log_sum(logs: Tensor) -> Tensor:
     return log + top.squeeze(-1)
 
 
-class SmoothTopKLoss(ClassLoss):
+class SmoothTopKLoss(MarginLoss):
     """`smooth_top_k` as a module.
 
     >>> import torch, softorder as so
@@ -124,7 +124,8 @@ class SmoothTopKLoss(ClassLoss):
         ignore_index: int = -100,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(k, margin, weight, ignore_index, reduction)
+        options = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
+        super().__init__(k, margin, **options)
         _check.temperature_alone(temperature)
         self.temperature = temperature
 

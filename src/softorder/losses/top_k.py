@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,7 +21,16 @@ from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms
 
-TOP1 = ("softmax", "operator")
+#: What stands for k = 1: over which classes a softmax is, if it is one.
+TOP1 = MappingProxyType(
+    {
+        "softmax": "all",
+        "softmax_of_m": "m",
+        "mixed_softmax": "all",
+        "mixed_softmax_of_m": "m",
+        "operator": None,
+    }
+)
 
 
 def top_k_cross_entropy(
@@ -45,11 +55,14 @@ def top_k_cross_entropy(
 
         -log Σ_k p_k S_k                                               top1="operator"
         p_1 softmax-CE - (1 - p_1) log Σ_{k≥2} p_k S_k                 top1="softmax"
+        -log(p_1 softmax(scores)_y + Σ_{k≥2} p_k S_k)                  top1="mixed_softmax"
 
-    (equations 2 and 4 of the paper; the second one guides a network that is trained from scratch.
-    At its best it is -(1 - p_1) log(1 - p_1), not 0.) With one of the densities it takes one
-    threshold per row and k, where p_k is not 0, nothing of size k×n is formed, and loss and
-    gradient are right however far the target is below the rest.
+    (equations 2 and 4 of the paper, and the default of its code; a softmax guides a network that is
+    trained from scratch. At its best the second one is -(1 - p_1) log(1 - p_1), not 0.) The softmax
+    is that of all classes, or only of the m that compete: "softmax_of_m", "mixed_softmax_of_m".
+
+    With one of the densities it takes one threshold per row and k, where p_k is not 0, nothing of
+    size k×n is formed, and loss and gradient are right however far the target is below the rest.
 
     Args:
         scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy.
@@ -64,7 +77,9 @@ def top_k_cross_entropy(
             here), "sorted_soft" with the largest k that has weight, and "soft" ("logistic" at τ/2).
         temperature: τ > 0, a number or a tensor that broadcasts over target. May require grad.
         m: let only the m largest scores compete, the target always among them.
-        top1: "softmax" or "operator", what stands for k = 1.
+        top1: what stands for k = 1, "softmax", "mixed_softmax", both also with "_of_m", or
+            "operator". The code of the paper calls "mixed_softmax_of_m" sm, "softmax_of_m" smce and
+            "operator" sort, and adds 1e-7 to what the logarithm is taken of.
         weight: one number for each class, as in torch.
         ignore_index: samples with this target have no loss and no gradient.
         label_smoothing: as in torch, in [0, 1]; with m it is spread over the m that compete. Needs
@@ -125,7 +140,7 @@ def part_of_top_k_cross_entropy(
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
     tau = _axis.per_row(temperature, samples.scores)
-    mixture = Mixture(check_method(method), tau, m, label_smoothing)
+    mixture = Mixture(check_method(method), tau, m, label_smoothing, TOP1[top1])
     p = _check.weights.as_p_k(p_k)
     _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
     alone = cut is None and others.alone
@@ -139,7 +154,7 @@ def part_of_top_k_cross_entropy(
             reduction=reduction,
         )
     shares = _shares(p.to(scores.device).double(), samples, per_sample)
-    if top1 == "operator":
+    if top1 not in ("softmax", "softmax_of_m"):
         losses = mixture.losses(samples, ks, shares, weight)
     else:
         first, rest = shares[:, 0], tuple(k for k in ks if k > 1)
@@ -147,7 +162,10 @@ def part_of_top_k_cross_entropy(
         if rest:
             losses = (1 - first) * mixture.losses(samples, rest, shares, weight)
         if 1 in ks:
-            softmax = _softmax_losses(samples, weight, label_smoothing)
+            if top1 == "softmax":
+                softmax = _softmax_losses(samples, weight, label_smoothing)
+            else:
+                softmax = mixture.losses(samples, (1,), torch.ones_like(shares[:1]), weight)
             losses = losses.to(softmax.dtype) + first.to(softmax.dtype) * softmax
     return samples.reduce(losses, weight, reduction, others)
 
