@@ -15,8 +15,8 @@ Names elsewhere. diffsort, difftopk and the papers behind them call transpositio
 Their `bitonic` is the whole sort, also where k rows are wanted: our "bitonic_sort" for n a power of
 two. For other n they cut off first wires, also of blocks that sort down, where we cut off last ones
 of a network that sorts up throughout. That is another network, and for some n none that sorts, by
-the 0-1 principle: 22 is the smallest, 10,450 another. Their `splitter_selection` is our "splitter"
-for every n and k.
+the 0-1 principle: 22 is the smallest, 38 and 42 to 46 are others. Their `splitter_selection` is our
+"splitter" for every n and k.
 
 Their k rows are the last ones of an ascending sort. For splitter networks, and bitonic ones of a
 power of two, these are ours of descending scores. For "odd_even" they are the last k of our
