@@ -28,8 +28,11 @@ logit π by log(1/V) - log(d-1), while f is ±1/8. So 1/V² is replaced by
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+from torch.linalg import vecdot
 
 from softorder.sampling._base import register
 from softorder.sampling._units import log_odds
@@ -60,23 +63,34 @@ class CorrectedPareto(Pareto):
         probs = self.rows.detach()
         if probs.dtype != torch.float64:
             probs = probs.float()
-        return probs / (1 - probs) * _correction(probs).exp()
+        rule = _rule(probs)
+        middle = probs - 0.5
+        # in place: for a single draw of each row, new memory would cost more than the formula
+        moved = (middle - rule.mean).mul_(middle).sub_(rule.slope).mul_(middle).mul_(rule.gain)
+        return moved.exp_().mul_(probs).div_(1 - probs)
 
     def _logits(self) -> Tensor:
         probs = self.rows.double()
-        return log_odds(probs) + _correction(probs)
+        rule = _rule(probs)
+        middle = probs - 0.5
+        return log_odds(probs) + ((middle - rule.mean) * middle - rule.slope) * middle * rule.gain
 
 
-def _correction(probs: Tensor) -> Tensor:
-    """-f g, which is about -m/(4 V²)."""
-    middle = probs - 0.5
-    variance = probs * (1 - probs)
+class _Rule(NamedTuple):
+    """What a row needs for -f g = ((m - μ) m - (¼ + ς²)) m g, which is about -m/(4 V²)."""
+
+    mean: Tensor  #: μ
+    slope: Tensor  #: ¼ + ς²
+    gain: Tensor  #: g
+
+
+def _rule(probs: Tensor) -> _Rule:
+    middle, variance = probs - 0.5, probs * (1 - probs)
     total = variance.sum(-1, keepdim=True).clamp(min=_LEAST)
-    first, second = variance * middle, variance * middle.square()
-    mean = first.sum(-1, keepdim=True) / total
-    spread = second.sum(-1, keepdim=True) / total - mean.square()
-    shape = first + middle * (mean * middle + spread)
-    return -shape * _gain(total)
+    weighted = variance * middle
+    mean = weighted.sum(-1, keepdim=True) / total
+    square = vecdot(weighted, middle).unsqueeze(-1) / total
+    return _Rule(mean, 0.25 + square - mean.square(), _gain(total))
 
 
 def _gain(variance: Tensor) -> Tensor:
