@@ -23,6 +23,8 @@ PEERS = (
     "pot",
     "soft",
     "simple",
+    "softtorch",
+    "allrank",
 )
 
 

@@ -106,7 +106,7 @@ def test_alpha_in_float64():
 @difference(
     PEER,
     "float32, scores + 10⁶, α = 1, PyTorch",
-    theirs="p off by 0.7 %, their sum by 0.08",
+    theirs="p off by almost 1 %, their sum by 0.08",
     ours="right to float32",
     proof="the same float32 scores in float64",
 )
@@ -116,8 +116,8 @@ def test_shifted_scores():
     centred = x.double() - 1e6
     torch.testing.assert_close(truth, _theirs(5, 1.0)(centred), rtol=0, atol=1e-9)
     assert error(_ours(5, 1.0)(x), truth) < 1e-6
-    assert 1e-3 < error(_theirs(5, 1.0)(x), truth) < 0.1
-    assert (_theirs(5, 1.0)(x).sum(-1) - 5).abs().max() > 0.01
+    assert 0.001 < error(_theirs(5, 1.0)(x), truth) < 0.02
+    assert (_theirs(5, 1.0)(x).sum(-1) - 5).abs().max() > 0.03
 
 
 @difference(

@@ -72,22 +72,21 @@ def test_iterations_run_out():
     assert marginals < 1e-11
     assert structure < 1e-8
     theirs = _theirs(12, epsilon)(x)
-    assert 1e-3 < error(theirs, p) < 0.1
+    assert error(theirs, p) == pytest.approx(0.02, abs=0.005)
     assert _violation(theirs, x, epsilon)[0] > 1e-3
 
 
 @difference(
     PEER,
     "ε = 0.01, n anchors, the default method `sinkhorn`",
-    theirs="marginals are off by 1 and more: exp(-cost/ε) underflows",
+    theirs="next to no mass: exp(-cost/ε) underflows",
     ours="marginals right to 11 digits",
     proof="the constraints themselves",
 )
 def test_underflow():
     x, epsilon = scores(12), 0.01
     theirs = _theirs(12, epsilon, method="sinkhorn")(x)
-    off = max((theirs.sum(0) - 1).abs().max(), (theirs.sum(1) - 1).abs().max())
-    assert not off < 0.9
+    assert not theirs.sum() > 1  # of 12
     p = _ours(12, epsilon)(x)
     for axis in (0, 1):
         torch.testing.assert_close(p.sum(axis), torch.ones_like(x), rtol=0, atol=1e-11)

@@ -29,7 +29,7 @@ def _law(theta, k):
 
 
 def _marginals(theta, k):
-    """SIMPLE, section 3: the derivative of log P(k ones) in log p_i, with 1 - p_i kept.
+    """SIMPLE: the derivative of log P(k ones) in log p_i, with 1 - p_i kept.
 
     Units are Bernoulli(σ(θ_i)); counts[j] is the probability of j ones among the units so far.
     """
