@@ -32,7 +32,8 @@ def curves(
         if drawn:
             x = min((x for x, _ in drawn), key=len)
             mean = [scale * statistics.mean(y[i] for _, y in drawn) for i in range(len(x))]
-            axes.plot(x, mean, color=f"C{place % 10}", lw=1.6, label=arm)
+            style = "-" if place < 10 else "--"
+            axes.plot(x, mean, style, color=f"C{place % 10}", lw=1.6, label=arm)
     axes.grid(alpha=0.3)
 
 

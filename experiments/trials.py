@@ -19,7 +19,7 @@ import torch
 import softorder as so
 
 RESULTS = Path(__file__).parent / "results"  #: those that are part of the repository
-Figures = Mapping[str, "float | Sequence[float]"]  #: by key; a sequence is a curve
+Figures = Mapping[str, "float | Sequence[Any]"]  #: by key; a sequence is a curve or a map
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,9 @@ def machine() -> dict[str, Any]:
 
 
 def _significant(value: Any) -> Any:
-    """Five digits behind the first; also of every number of a curve."""
+    """Five digits behind the first; also of every number of a curve. Words stay as they are."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, Sequence):
         return [_significant(x) for x in value]
     if value == 0 or not math.isfinite(value):

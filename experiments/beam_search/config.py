@@ -7,9 +7,9 @@ from dataclasses import dataclass
 ARMS = (
     "teacher forcing",
     "soft beam, laplace",
+    "soft beam, sorted_soft",  # the paper's
     "teacher forcing, same time",
     "soft beam, logistic",
-    "soft beam, sinkhorn",
 )
 
 
@@ -30,6 +30,48 @@ class Config:
     teacher_forcing: float = 0.8  #: ρ, as in the paper
     preselect: int = 64
     arms: tuple[str, ...] = ARMS
+    phrase: int = 1  #: words that are said one after the other
+    validation_words: int = 0  #: to choose one of CANDIDATES by, and for the curves
+    looks: int = 5  #: points of a curve
+    early: float = 0.5  #: the part of the pretraining after which an early switch comes
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """How an arm goes on after the pretraining; None is what the configuration has."""
+
+    rate: float = 1.0  #: times the learning rate
+    temperature: float | None = None
+    k: int | None = None
+    sampling: float = 0.0  #: how often teacher forcing reads what the network says
+    early: bool = False  #: from a network of a part of the pretraining
+
+
+#: each kind of arm has six to choose from
+CANDIDATES = {
+    "soft beam": (
+        Candidate(),
+        Candidate(temperature=0.03),
+        Candidate(temperature=0.5),
+        Candidate(k=3),
+        Candidate(rate=3.0),
+        Candidate(rate=3.0, early=True),
+    ),
+    "teacher forcing": (
+        Candidate(),
+        Candidate(sampling=0.1),
+        Candidate(sampling=0.3),
+        Candidate(rate=0.3),
+        Candidate(rate=3.0),
+        Candidate(rate=3.0, early=True),
+    ),
+}
+
+
+def candidates(arm: str, config: Config) -> tuple[Candidate, ...]:
+    """Without a validation part there is nothing to choose by."""
+    every = CANDIDATES["soft beam" if arm.startswith("soft beam") else "teacher forcing"]
+    return every if config.validation_words else every[:1]
 
 
 PRESETS = {
@@ -45,7 +87,7 @@ PRESETS = {
         fine_rate=5e-4,
         temperature=0.1,
         seeds=3,
-        arms=ARMS[:3],
+        arms=ARMS[:4],
     ),
     "medium": Config(
         words=30_000,
@@ -59,7 +101,24 @@ PRESETS = {
         fine_rate=5e-4,
         temperature=0.1,
         seeds=3,
-        arms=ARMS[:3],
+        arms=ARMS[:4],
+    ),
+    # Four words at once: what was said wrongly is read again for a long time.
+    "long": Config(
+        words=20_000,
+        test_words=400,
+        validation_words=200,
+        phrase=4,
+        letters=6,
+        hidden=96,
+        batch=32,
+        pretraining=1_500,
+        updates=80,
+        learning_rate=3e-3,
+        fine_rate=5e-4,
+        temperature=0.1,
+        seeds=3,
+        arms=ARMS[:4],
     ),
     "paper": Config(
         words=110_000,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-import time
+from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-import softorder as so
-from experiments.beam_search.config import PRESETS, Config
-from experiments.beam_search.data import END, START, Data, Words, load
+from experiments import panels
+from experiments.beam_search.config import PRESETS, Candidate, Config, candidates
+from experiments.beam_search.data import LETTERS, PHRASE_LETTERS, Data, load
 from experiments.beam_search.model import Speller
+from experiments.beam_search.training import Fit, Plan, errors, train
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.trials import Column, Figures, Trials
 
@@ -23,117 +25,110 @@ COLUMNS = (
 )
 
 
+class Start(NamedTuple):
+    """What all the arms of a seed start from: networks trained by teacher forcing."""
+
+    data: Data
+    model: Speller
+    early: Speller | None  #: the same, some updates before
+    errors: Figures
+
+
 class Session:
-    """The arms of a seed start from the same network, trained by teacher forcing."""
+    """Each arm goes on from the same network in several ways; the validation part chooses one."""
 
     def __init__(self, config: Config, setting: Setting, trials: Trials) -> None:
         self._config, self._setting, self._trials = config, setting, trials
-        self._start: dict[int, tuple[Data, Speller, Figures]] = {}
+        self._start: dict[int, Start] = {}
 
     def trial(self, arm: str, seed: int) -> Figures:
-        config = self._config
-        data, start, before = self._started(seed)
-        torch.manual_seed(1000 + seed)  # the same batches for every arm
-        model, search = copy.deepcopy(start), _search(arm, config)
+        start, choices = self._started(seed), candidates(arm, self._config)
+        fits = []
+        for choice in choices:
+            torch.manual_seed(1000 + seed)  # the same batches for every arm
+            fits.append(self._continued(arm, seed, choice, start))
+        last = [fit.curve["curve_phones"][-1:] for _, fit in fits]
+        best = last.index(min(last))
+        model, fit = fits[best]
+        figures: dict[str, float | list[float]] = {
+            **errors(model, start.data.test, self._config),
+            "before": float(start.errors["words"]),  # type: ignore[arg-type]
+            "tuning": fit.seconds,
+            "updates": fit.updates,
+        }
+        if len(choices) > 1:
+            figures |= {"choice": best, **fit.curve}
+        return figures
+
+    def _continued(
+        self, arm: str, seed: int, choice: Candidate, start: Start
+    ) -> tuple[Speller, Fit]:
+        config, seconds = self._config, None
         if arm.endswith("same time"):
             rival = self._trials.find("soft beam, laplace", seed)
             if rival is None:
                 raise SystemExit(f"{arm!r} needs 'soft beam, laplace' to run before it")
-            seconds, updates = rival["tuning"], None
-        else:
-            seconds, updates = None, config.updates
-        clock = time.perf_counter()
-        done = _train(model, search, data.training, config.fine_rate, config, updates, seconds)
-        tuning = time.perf_counter() - clock
-        errors = _errors(model, data.test, config)
-        return {**errors, "before": before["words"], "tuning": tuning, "updates": done}
+            seconds = rival["tuning"]
+        updates = config.updates if seconds is None else None
+        plan = Plan(arm, choice, choice.rate * config.fine_rate, updates, seconds)
+        before = start.early if choice.early else start.model
+        model = copy.deepcopy(before)
+        assert model is not None
+        return model, train(model, plan, start.data.training, config, start.data.validation)
 
-    def _started(self, seed: int) -> tuple[Data, Speller, Figures]:
+    def _started(self, seed: int) -> Start:
         if seed not in self._start:
             config = self._config
-            data = load(self._setting, config.words, config.test_words, config.letters, seed)
-            model = Speller(len(data.names), config.hidden)
-            search = _search("teacher forcing", config)
-            rate = config.learning_rate
-            _train(model, search, data.training, rate, config, config.pretraining, None)
-            self._start = {seed: (data, model, _errors(model, data.test, config))}
+            data = load(
+                self._setting,
+                config.words,
+                config.test_words,
+                config.letters,
+                seed,
+                config.validation_words,
+                config.phrase,
+            )
+            letters = LETTERS if config.phrase == 1 else PHRASE_LETTERS
+            model = Speller(len(data.names), config.hidden, len(letters))
+            early = self._early(model, data) if config.validation_words else None
+            rate, updates = config.learning_rate, config.pretraining
+            train(model, _pretraining(rate, updates), data.training, config)
+            self._start = {seed: Start(data, model, early, errors(model, data.test, config))}
         return self._start[seed]
 
-
-def _search(arm: str, config: Config) -> so.nn.SoftBeamSearch:
-    soft = arm.startswith("soft beam, ")
-    return so.nn.SoftBeamSearch(
-        config.k,
-        start=START,
-        end=END,
-        max_length=2 * config.letters,
-        teacher_forcing=config.teacher_forcing if soft else 1.0,
-        preselect=config.preselect,
-        method=arm.removeprefix("soft beam, ") if soft else "laplace",
-        temperature=config.temperature,
-    )
+    def _early(self, model: Speller, data: Data) -> Speller:
+        """A network of its own, with the same beginning: its learning rate has to fall, too."""
+        config, early = self._config, copy.deepcopy(model)
+        plan = _pretraining(config.learning_rate, max(1, round(config.early * config.pretraining)))
+        with torch.random.fork_rng([]):
+            train(early, plan, data.training, config)
+        return early
 
 
-def _train(
-    model: Speller,
-    search: so.nn.SoftBeamSearch,
-    words: Words,
-    rate: float,
-    config: Config,
-    updates: int | None,
-    seconds: float | None,
-) -> int:
-    """For so many updates or so many seconds; the learning rate falls to 0. Returns the updates."""
-    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
-    start, done = time.perf_counter(), 0
-    model.train()
-    while True:
-        part = done / updates if updates else (time.perf_counter() - start) / (seconds or 1.0)
-        if part >= 1:
-            return done
-        for group in optimiser.param_groups:
-            group["lr"] = rate * (1 - part)
-        items = torch.randint(len(words.spellings), (config.batch,)).tolist()
-        loss = search(model, model.phones, model.read(*words.letters(items)), words.phones(items))
-        optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        done += 1
+def _pretraining(rate: float, updates: int) -> Plan:
+    return Plan("teacher forcing", Candidate(), rate, updates)
 
 
-@torch.no_grad()
-def _errors(model: Speller, words: Words, config: Config) -> Figures:
-    """Of the best of k beams, against the nearest of the ways to say the word."""
-    search = so.nn.BeamSearch(config.k, start=START, end=END, max_length=2 * config.letters)
-    wrong_phones = wrong_words = phones = 0
-    model.eval()
-    for items in torch.arange(len(words.spellings)).split(256):
-        state = model.read(*words.letters(items.tolist()))
-        found = search(model, model.phones, state)
-        best = zip(items.tolist(), found.tokens[:, 0], found.lengths[:, 0], strict=True)
-        for item, tokens, length in best:
-            said = [t for t in tokens[:length].tolist() if t != END]
-            ways = [[t for t in way if t != END] for way in words.spoken[item]]
-            distance, way = min((edit_distance(said, way), i) for i, way in enumerate(ways))
-            wrong_phones += distance
-            wrong_words += distance > 0
-            phones += len(ways[way])
-    return {"phones": wrong_phones / phones, "words": wrong_words / len(words.spellings)}
+def draw(trials: Trials, path: Path) -> None:
+    """The errors of every arm, and where they were kept, those on the way."""
+    from matplotlib.figure import Figure
 
-
-def edit_distance(a: list[int], b: list[int]) -> int:
-    """Insertions, deletions and replacements that lead from a to b.
-
-    >>> edit_distance([1, 2, 3], [2, 3, 3])
-    2
-    """
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        before, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-    return row[-1]
+    curved = [arm for arm in trials.arms if trials.values(arm, "curve_phones")]
+    size = (9 + 5 * bool(curved), max(1.4 + 0.4 * len(trials.arms), 3.5 if curved else 0))
+    figure = Figure(figsize=size, layout="constrained")
+    row = figure.subplots(1, 2 + bool(curved), squeeze=False)[0]
+    for axes, column in zip(row, COLUMNS[:2], strict=False):
+        panels.dots(axes, trials, column)
+        axes.invert_yaxis()
+    row[1].set_yticklabels([])
+    if curved:
+        panels.curves(row[2], trials, "curve_phones", "curve_updates", curved, 100)
+        row[2].set_title("phone errors on the validation part, %", fontsize=9)
+        row[2].set_xlabel("updates")
+        row[2].set_xscale("symlog")
+        row[2].legend(fontsize=7)
+    figure.suptitle(trials.title, fontsize=10)
+    figure.savefig(path, dpi=120)
 
 
 def session(config: Config, setting: Setting, trials: Trials) -> Trial:
@@ -154,4 +149,5 @@ EXPERIMENT = Experiment(
     needs=needs,
     shared=lambda arm, seed: seed,  # the network that they start from
     devices=("cpu",),
+    draw=draw,
 )

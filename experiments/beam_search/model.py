@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.beam_search.data import LETTERS
+from experiments.beam_search.data import START
 
 State = dict[str, Any]
 
@@ -15,9 +15,9 @@ State = dict[str, Any]
 class Speller(nn.Module):
     """Reads letters, says phones."""
 
-    def __init__(self, tokens: int, hidden: int) -> None:
+    def __init__(self, tokens: int, hidden: int, letters: int) -> None:
         super().__init__()
-        self.letters = nn.Embedding(1 + len(LETTERS), hidden, padding_idx=0)
+        self.letters = nn.Embedding(1 + letters, hidden, padding_idx=0)
         self.encoder = nn.LSTM(hidden, hidden, batch_first=True, bidirectional=True)
         self.bridge = nn.Linear(2 * hidden, hidden)
         self.phones = nn.Embedding(tokens, hidden)
@@ -52,3 +52,16 @@ class Speller(nn.Module):
         context = (weights.unsqueeze(1) @ memory).squeeze(1)
         logits = self.out(torch.cat([hidden, context], -1))
         return logits, {**state, "hidden": hidden, "cell": cell, "context": context}
+
+    def scheduled(self, state: State, target: Tensor, sampling: float) -> Tensor:
+        """The loss of a target (batch, T), -100 behind its end, when with that probability a token
+        is read that the network took for the most likely, not the right one (Bengio et al. 2015).
+        """
+        tokens = target.new_full(target.shape[:1], START)
+        logits = []
+        for column in target.unbind(1):
+            said, state = self.step(self.phones(tokens), state)
+            logits.append(said)
+            own = torch.rand(len(column), device=column.device) < sampling
+            tokens = torch.where(own, said.argmax(-1), column.clamp(min=0))
+        return nn.functional.cross_entropy(torch.stack(logits, 1).flatten(0, 1), target.flatten())

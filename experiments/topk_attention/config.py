@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ARMS = ("softmax", "top-k, laplace", "top-k, logistic", "top-k, uniform")
+ARMS = ("softmax", "top-k, laplace", "top-k, soft", "top-k, logistic", "top-k, uniform")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,30 @@ class Config:
     warm_up: float = 0.1  #: part of the updates
     label_smoothing: float = 0.1
     arms: tuple[str, ...] = ARMS
+    validation_pairs: int = 0  #: to choose one of CANDIDATES by
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is chosen; None is what the configuration has."""
+
+    k: int | None = None
+    temperature: float | None = None  #: at the start; of softmax it divides the queries' weights
+    rate: float = 1.0  #: times the learning rate
+
+
+#: each kind of attention has six to choose from
+CANDIDATES = {
+    "softmax": tuple(Candidate(temperature=t, rate=r) for t in (1.0, 0.5) for r in (0.5, 1.0, 2.0)),
+    "top-k": tuple(Candidate(k=k, temperature=t) for k in (2, 3, 5) for t in (0.25, 1.0)),
+}
+
+
+def candidates(arm: str, config: Config) -> tuple[Candidate, ...]:
+    """Without a validation part there is nothing to choose by."""
+    if not config.validation_pairs:
+        return (Candidate(),)
+    return CANDIDATES["softmax" if arm == "softmax" else "top-k"]
 
 
 PRESETS = {
@@ -43,7 +67,7 @@ PRESETS = {
         k=3,
         seeds=2,
         dropout=0.0,
-        arms=ARMS[:2],
+        arms=ARMS[:3],
     ),
     "medium": Config(
         pairs=60_000,
@@ -58,7 +82,25 @@ PRESETS = {
         learning_rate=1e-3,
         k=4,
         seeds=2,
-        arms=ARMS[:2],
+        arms=ARMS[:3],
+    ),
+    # As quick; each arm takes the best of six settings.
+    "tuned": Config(
+        pairs=20_000,
+        test_pairs=1_000,
+        validation_pairs=500,
+        words=8,
+        vocabulary=3_000,
+        width=64,
+        heads=4,
+        layers=2,
+        batch=64,
+        updates=700,
+        learning_rate=3e-3,
+        k=3,
+        seeds=3,
+        dropout=0.0,
+        arms=ARMS[:3],
     ),
     "paper": Config(
         pairs=115_000,

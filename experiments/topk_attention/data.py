@@ -60,24 +60,31 @@ class Data:
     test: Pairs
     english: Language
     french: Language
+    validation: Pairs
 
 
 def load(
-    setting: Setting, pairs: int, test_pairs: int, words: int, vocabulary: int, seed: int
+    setting: Setting,
+    pairs: int,
+    test_pairs: int,
+    words: int,
+    vocabulary: int,
+    seed: int,
+    validation_pairs: int = 0,
 ) -> Data:
     """One translation of every English sentence, drawn anew for every seed."""
     every = _read(setting, words)
-    if len(every) < pairs + test_pairs:
-        raise SystemExit(
-            f"{ARCHIVE}: {pairs + test_pairs} pairs are wanted, there are {len(every)}"
-        )
+    wanted = pairs + test_pairs + validation_pairs
+    if len(every) < wanted:
+        raise SystemExit(f"{ARCHIVE}: {wanted} pairs are wanted, there are {len(every)}")
     order = torch.randperm(len(every), generator=torch.Generator().manual_seed(seed)).tolist()
     test = [every[i] for i in order[:test_pairs]]
     training = [every[i] for i in order[test_pairs : test_pairs + pairs]]
     english, french = (
         Language.of([pair[side] for pair in training], vocabulary) for side in (0, 1)
     )
-    return Data(training, test, english, french)
+    validation = [every[i] for i in order[test_pairs + pairs : wanted]]
+    return Data(training, test, english, french, validation)
 
 
 def _read(setting: Setting, words: int) -> Pairs:

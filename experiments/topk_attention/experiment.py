@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, partial
+from typing import Any
 
 import torch
 from torch import nn
 
 from experiments.experiment import Experiment, Setting, Trial
-from experiments.topk_attention.config import PRESETS, Config
-from experiments.topk_attention.data import PAD, Data, load
+from experiments.topk_attention import pictures
+from experiments.topk_attention.config import PRESETS, Candidate, Config, candidates
+from experiments.topk_attention.data import PAD, Data, Pairs, load
 from experiments.topk_attention.model import Translator
 from experiments.trials import Column, Figures, Trials
 
@@ -21,25 +24,42 @@ COLUMNS = (
 
 
 def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
-    """Train, translate the test sentences, count."""
+    """Train in every way that there is to choose from, translate with the best, count."""
     data = _data(setting, config, seed)
+    choices = candidates(arm, config)
+    models = [_trained(arm, seed, config, data, choice) for choice in choices]
+    losses = [_loss(model, data, data.validation) for model in models] if choices[1:] else [0.0]
+    best = losses.index(min(losses))
+    model = models[best]
+    figures: dict[str, Any] = {
+        "bleu": _bleu(model, data, config),
+        "loss": _loss(model, data, data.test),
+    }
+    if arm != "softmax":
+        model.hard(True)
+        figures["hard"] = _bleu(model, data, config)
+        model.hard(False)
+    if choices[1:]:
+        figures |= {"choice": best, "validation_loss": losses[best]}
+    if seed == 0:
+        figures |= pictures.map_of(model, data, config.words + 4)
+    return figures
+
+
+def _trained(arm: str, seed: int, config: Config, data: Data, choice: Candidate) -> Translator:
     method = arm.removeprefix("top-k, ") if arm != "softmax" else None
     sizes = (len(data.english.names), len(data.french.names))
     torch.manual_seed(seed)
-    model = Translator(config, *sizes, method)
+    model = Translator(config, *sizes, method, choice)
     torch.manual_seed(1000 + seed)  # the same batches for every arm
-    _train(model, data, config)
-    figures = {"bleu": _bleu(model, data, config), "loss": _loss(model, data)}
-    if method is not None:
-        model.hard(True)
-        figures["hard"] = _bleu(model, data, config)
-    return figures
+    _train(model, data, replace(config, learning_rate=choice.rate * config.learning_rate))
+    return model
 
 
 @lru_cache(maxsize=1)
 def _data(setting: Setting, config: Config, seed: int) -> Data:
     sizes = (config.pairs, config.test_pairs, config.words, config.vocabulary)
-    return load(setting, *sizes, seed)
+    return load(setting, *sizes, seed, config.validation_pairs)
 
 
 def _train(model: Translator, data: Data, config: Config) -> None:
@@ -65,12 +85,12 @@ def _train(model: Translator, data: Data, config: Config) -> None:
 
 
 @torch.no_grad()
-def _loss(model: Translator, data: Data) -> float:
+def _loss(model: Translator, data: Data, pairs: Pairs) -> float:
     """Cross-entropy of the reference, without smoothing."""
     criterion = nn.CrossEntropyLoss(ignore_index=PAD, reduction="sum")
     model.eval()
     total = words = 0.0
-    for part in _parts(data):
+    for part in _parts(pairs):
         english = data.english.tensor([pair[0] for pair in part], wrap=False)
         french = data.french.tensor([pair[1] for pair in part], wrap=True)
         logits = model(english, french[:, :-1])
@@ -85,7 +105,7 @@ def _bleu(model: Translator, data: Data, config: Config) -> float:
 
     model.eval()
     said = []
-    for part in _parts(data):
+    for part in _parts(data.test):
         english = data.english.tensor([pair[0] for pair in part], wrap=False)
         rows = model.translate(english, config.words + 4).tolist()
         said += [data.french.text(row) for row in rows]
@@ -93,8 +113,8 @@ def _bleu(model: Translator, data: Data, config: Config) -> float:
     return BLEU(tokenize="none", force=True).corpus_score(said, [wanted]).score
 
 
-def _parts(data: Data) -> list:  # type: ignore[type-arg]
-    return [data.test[i : i + 250] for i in range(0, len(data.test), 250)]
+def _parts(pairs: Pairs) -> list[Pairs]:
+    return [pairs[i : i + 250] for i in range(0, len(pairs), 250)]
 
 
 def session(config: Config, setting: Setting, _: Trials) -> Trial:
@@ -114,4 +134,5 @@ EXPERIMENT = Experiment(
     session=session,
     needs=needs,
     devices=("cpu",),
+    draw=pictures.draw,
 )

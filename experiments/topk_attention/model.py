@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
-from experiments.topk_attention.config import Config
+from experiments.topk_attention.config import Candidate, Config
 from experiments.topk_attention.data import END, PAD, START
 
 
 class Translator(nn.Module):
     """The transformer of torch; `method` puts a top-k attention into every layer."""
 
-    def __init__(self, config: Config, english: int, french: int, method: str | None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        english: int,
+        french: int,
+        method: str | None,
+        candidate: Candidate | None = None,
+    ) -> None:
         super().__init__()
-        width = config.width
+        width, candidate = config.width, candidate or Candidate()
         options = {"dropout": config.dropout, "batch_first": True, "norm_first": True}
         self.english, self.french = nn.Embedding(english, width), nn.Embedding(french, width)
         encoder = nn.TransformerEncoderLayer(width, config.heads, 4 * width, **options)
@@ -25,13 +33,13 @@ class Translator(nn.Module):
         if method is not None:
             attend = {
                 "method": method,
-                "temperature": config.temperature,
+                "temperature": candidate.temperature or config.temperature,
                 "learnable_temperature": True,
             }
-            of = so.nn.TopKAttention.from_attention
-            encoder.self_attn = of(encoder.self_attn, config.k, **attend)
-            decoder.self_attn = of(decoder.self_attn, config.k, **attend)
-            decoder.multihead_attn = of(decoder.multihead_attn, config.k, **attend)
+            k, of = candidate.k or config.k, so.nn.TopKAttention.from_attention
+            encoder.self_attn = of(encoder.self_attn, k, **attend)
+            decoder.self_attn = of(decoder.self_attn, k, **attend)
+            decoder.multihead_attn = of(decoder.multihead_attn, k, **attend)
         self.encoder = nn.TransformerEncoder(
             encoder, config.layers, nn.LayerNorm(width), enable_nested_tensor=False
         )
@@ -40,6 +48,15 @@ class Translator(nn.Module):
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
+        if method is None and candidate.temperature:
+            self._sharpen(candidate.temperature)
+
+    @torch.no_grad()
+    def _sharpen(self, temperature: float) -> None:
+        """Start with softmax(scores/τ): the queries are divided by τ."""
+        for module in self.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                module.in_proj_weight[: module.embed_dim] /= temperature
 
     def forward(self, english: Tensor, french: Tensor) -> Tensor:
         """Logits of the next French word, everywhere."""
@@ -58,6 +75,22 @@ class Translator(nn.Module):
             if ended.all():
                 break
         return said[:, 1:]
+
+    @torch.no_grad()
+    def attention(self, english: Tensor, french: Tensor) -> Tensor:
+        """What each French word looks at: (batch, French, English), the mean over the heads of the
+        last layer."""
+        memory, shut = self._read(english)
+        attend = self.decoder.layers[-1].multihead_attn
+        calls: list[tuple[Any, Any]] = []
+        keep = attend.register_forward_pre_hook(
+            lambda _, args, options: calls.append((args, options)), with_kwargs=True
+        )
+        self._say(memory, shut, french)
+        keep.remove()
+        (args, options), *_ = calls
+        _, weights = attend(*args, **options | {"need_weights": True})
+        return weights
 
     def hard(self, on: bool) -> None:
         """Whether top-k attention is hard at inference."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import softorder as so
 from experiments.experiment import Setting
 from experiments.large_mnist_sort import config, criteria, experiment, numbers, pictures
 from experiments.large_mnist_sort.model import hits
@@ -115,3 +116,27 @@ def test_a_place_at_random_is_told_by_noise_in_training_alone():
     assert not torch.equal(loss_of.shares(said), loss_of.shares(said))
     loss_of.eval()
     assert torch.equal(loss_of.shares(said), loss_of.shares(said))
+
+
+@pytest.mark.parametrize("method", ["laplace", "neuralsort"])
+def test_the_loss_of_scores_is_that_of_the_entries_of_their_permutation(method):
+    torch.manual_seed(0)
+    scores, target = torch.randn(3, 5), torch.stack([torch.randperm(5) for _ in range(3)])
+    loss = criteria.OfScores(method, 0.7, True)(scores.unsqueeze(-1), target)
+    matrix = so.soft_permutation(scores, method=method, temperature=0.7)
+    entries = [matrix[b, target[b, i], i] for b in range(3) for i in range(5)]
+    torch.testing.assert_close(loss, -torch.stack(entries).log().mean())
+
+
+def test_hits_count_whole_orders_and_places():
+    scores = torch.tensor([[0.1, 0.2, 0.3], [0.2, 0.1, 0.3]])
+    found = criteria.OfScores("laplace", 0.7, True).found(scores.unsqueeze(-1))
+    whole, right = hits(found, torch.tensor([[0, 1, 2], [0, 1, 2]]))
+    assert whole.tolist() == [1, 0]
+    torch.testing.assert_close(right, torch.tensor([1, 1 / 3], dtype=torch.float64))
+
+
+def test_places_are_those_of_the_numbers_in_order():
+    found = torch.randint(50, (5, 7))  # some are equal
+    in_order = torch.empty_like(found).scatter_(-1, numbers.places(found), found)
+    assert (in_order.diff(dim=-1) >= 0).all()

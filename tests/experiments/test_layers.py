@@ -9,10 +9,13 @@ import torch
 from experiments.beam_search import config as beam_config
 from experiments.beam_search import data as words
 from experiments.beam_search import experiment as beam_search
+from experiments.beam_search import training as beam_training
+from experiments.beam_search.model import Speller
 from experiments.experiment import Setting
 from experiments.topk_attention import config as attention_config
 from experiments.topk_attention import data as sentences
 from experiments.topk_attention import experiment as attention
+from experiments.topk_attention.model import Translator
 from experiments.trials import Trials
 
 # ---- beam search ------------------------------------------------------------------------------
@@ -52,7 +55,7 @@ def test_edit_distance():
     cases = [([], [], 0), ([1], [], 1), ([1, 2, 3], [1, 3], 1), ([1, 2], [2, 1], 2)]
     cases += [([1, 2, 3, 4], [5, 2, 3], 2), ([1, 1, 1], [1], 2)]
     for a, b, distance in cases:
-        assert beam_search.edit_distance(a, b) == beam_search.edit_distance(b, a) == distance
+        assert beam_training.edit_distance(a, b) == beam_training.edit_distance(b, a) == distance
 
 
 def test_every_arm_of_the_beam_search_runs(tmp_path):
@@ -67,10 +70,63 @@ def test_every_arm_of_the_beam_search_runs(tmp_path):
         trials.add(arm, 0, figures)
         assert 0 <= figures["words"] <= 1
         assert figures["updates"] == 2 or arm.endswith("same time")
+        assert "choice" not in figures
     with pytest.raises(SystemExit, match="needs 'soft beam, laplace' to run before"):
         beam_search.Session(config, Setting(tmp_path), Trials("", {})).trial(
             "teacher forcing, same time", 0
         )
+
+
+def test_phrases_are_words_said_one_after_the_other(tmp_path):
+    (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
+    found = words.load(Setting(tmp_path), 2, 1, 5, seed=0, validation_words=1, phrase=3)
+    single = words.load(Setting(tmp_path), 2, 1, 5, seed=0, validation_words=1)
+    for part in ("training", "test", "validation"):
+        phrases, alone = getattr(found, part), getattr(single, part)
+        spoken = dict(zip(alone.spellings, alone.spoken, strict=True))
+        for spelling, ways in zip(phrases.spellings, phrases.spoken, strict=True):
+            parts = [spoken[word] for word in spelling.split(" ")]
+            assert len(parts) == 3
+            usual = [t for part in parts for t in part[0] if t != words.END]
+            assert ways[0] == (*usual, words.END)
+            assert len(ways) == len(parts[0]) * len(parts[1]) * len(parts[2])
+        letters, lengths = phrases.letters([0])
+        assert lengths.item() == len(phrases.spellings[0])
+        assert (letters == 1 + len(words.LETTERS)).sum() == 2  # the spaces
+
+
+def test_the_best_candidate_on_the_validation_part_is_taken(tmp_path):
+    (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
+    config = replace(beam_config.PRESETS["long"], words=2, test_words=1, validation_words=1,
+                     letters=4, phrase=2, hidden=8, batch=4, pretraining=4, updates=2, k=2,
+                     looks=2)  # fmt: skip
+    trials = Trials("title", {})
+    session = beam_search.Session(config, Setting(tmp_path), trials)
+    torch.manual_seed(0)
+    sizes = {len(beam_config.candidates(arm, config)) for arm in config.arms}
+    assert sizes == {6}  # the same budget
+    for arm in config.arms:
+        figures = session.trial(arm, 0)
+        trials.add(arm, 0, figures)
+        assert 0 <= figures["choice"] < 6
+        assert figures["curve_updates"][0] == 0
+        if not arm.endswith("same time"):
+            assert figures["curve_updates"] == [0, 1, 2]
+    pytest.importorskip("matplotlib")
+    beam_search.draw(trials, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scheduled_sampling_reads_the_right_token_or_its_own():
+    torch.manual_seed(0)
+    model = Speller(6, 8, 27)
+    state = model.read(torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1]))
+    target = torch.tensor([[2, 3, 1], [4, 1, -100]])
+    plan = beam_training.Plan("teacher forcing", beam_config.Candidate(), 1.0)
+    forced = beam_training.searching(plan, beam_config.PRESETS["quick"])
+    expected = forced(model, model.phones, state, target).item()
+    assert model.scheduled(state, target, 0.0).item() == pytest.approx(expected, rel=1e-5)
+    assert model.scheduled(state, target, 1.0).item() != pytest.approx(expected, rel=1e-5)
 
 
 # ---- attention --------------------------------------------------------------------------------
@@ -115,4 +171,41 @@ def test_every_arm_of_attention_runs(tmp_path):
         figures = attention.trial(arm, 0, config, Setting(tmp_path))
         losses[arm] = figures["loss"]
         assert ("hard" in figures) == (arm != "softmax")
-    assert len(set(losses.values())) == len(losses)  # the arms are not the same network
+    # the arms are not the same network: soft at ε is logistic at ε/2
+    assert len(set(losses.values())) == len(losses)
+
+
+def test_attention_is_chosen_on_the_validation_part_and_drawn(tmp_path):
+    pytest.importorskip("sacrebleu")
+    pytest.importorskip("matplotlib")
+    _archive(tmp_path, _PAIRS)
+    config = replace(attention_config.PRESETS["tuned"], pairs=2, test_pairs=1, validation_pairs=1,
+                     vocabulary=50, width=8, heads=2, layers=1, batch=4, updates=2)  # fmt: skip
+    assert {len(attention_config.candidates(arm, config)) for arm in config.arms} == {6}
+    trials = Trials("title", {})
+    for arm in config.arms:
+        figures = attention.trial(arm, 0, config, Setting(tmp_path))
+        trials.add(arm, 0, figures)
+        weights = torch.tensor(figures["map_weights"])
+        assert weights.shape == (len(figures["map_french"]), len(figures["map_english"]))
+        assert torch.allclose(weights.sum(-1), torch.ones(len(weights)), atol=1e-4)
+    attention.pictures.draw(trials, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert Trials.read(_kept(trials, tmp_path)).records[0]["map_english"][0].isprintable()
+
+
+def _kept(trials, folder):
+    trials.write(folder / "x.json")
+    return folder / "x.json"
+
+
+def test_softmax_starts_with_its_temperature():
+    config = replace(attention_config.PRESETS["quick"], width=8, heads=2, layers=1)
+    built = []
+    for temperature in (1.0, 0.5):
+        torch.manual_seed(0)
+        candidate = attention_config.Candidate(temperature=temperature)
+        built.append(Translator(config, 9, 9, None, candidate).encoder.layers[0].self_attn)
+    plain, sharp = (attend.in_proj_weight for attend in built)
+    assert torch.allclose(sharp[:8], 2 * plain[:8])
+    assert torch.equal(sharp[8:], plain[8:])

@@ -10,8 +10,6 @@ from experiments import catalogue
 from experiments.data import SOURCES
 from experiments.experiment import Setting
 from experiments.khot_vae.config import Code
-from experiments.large_mnist_sort.model import RowCrossEntropy, criterion, hits
-from experiments.large_mnist_sort.numbers import draw, places
 from experiments.trials import Trials
 from tests.experiments.test_data import write_mnist
 
@@ -24,7 +22,14 @@ TINY = {
     "estimators": {"n": 5, "k": 2, "repetitions": 50},
     "root_finding": {"n": 200},
     "large_mnist_sort": {"channels": (2, 2), "hidden": 4, "images": 6, "steps": 2, "test": 5},
-    "knn": {"training": 300, "steps": 2, "queries": 10, "templates": 20},
+    "knn": {
+        "training": 300,
+        "steps": 2,
+        "tuning_steps": 1,
+        "factors": (1.0,),
+        "queries": 10,
+        "templates": 20,
+    },
     "beam_search": {
         "words": 8,
         "test_words": 4,
@@ -129,34 +134,3 @@ def test_the_second_order_estimator_ends_nearer_to_the_optimum():
     torch.manual_seed(0)
     excess = {arm: trial(arm, 0)["excess"] for arm in ("πST", "πST2")}
     assert excess["πST2"] < 0.5 * excess["πST"]
-
-
-# ---- sorting numbers --------------------------------------------------------------------------
-
-
-def test_images_show_the_numbers_that_they_are_ordered_by():
-    images = torch.arange(10.0).view(10, 1, 1, 1).expand(10, 1, 4, 4)  # a digit is its grey value
-    torch.manual_seed(0)
-    lists, target = draw(images, torch.arange(10), (5, 7), digits=3, shrink=2)
-    assert lists.shape == (5, 7, 1, 2, 6)
-    digits = lists[..., 0, 0, ::2]
-    numbers = (digits * torch.tensor([100.0, 10.0, 1.0])).sum(-1)
-    assert torch.equal(target, places(numbers))
-    in_order = torch.empty_like(numbers).scatter_(-1, target, numbers)
-    assert (in_order.diff(dim=-1) >= 0).all()
-
-
-def test_both_cross_entropies_agree_where_both_are_known():
-    torch.manual_seed(0)
-    scores, target = torch.randn(3, 5), torch.stack([torch.randperm(5) for _ in range(3)])
-    whole = RowCrossEntropy("laplace", 0.7)(scores, target)
-    entries = criterion("laplace", 0.7)(scores, target)
-    torch.testing.assert_close(whole, entries)
-    assert isinstance(criterion("neuralsort", 0.7), RowCrossEntropy)
-
-
-def test_hits_count_whole_orders_and_places():
-    scores = torch.tensor([[0.1, 0.2, 0.3], [0.2, 0.1, 0.3]])
-    whole, right = hits(scores, torch.tensor([[0, 1, 2], [0, 1, 2]]))
-    assert whole.tolist() == [1, 0]
-    torch.testing.assert_close(right, torch.tensor([1, 1 / 3], dtype=torch.float64))
