@@ -338,7 +338,7 @@ def test_wrong_layers():
         ((8, 0, 2), {}, ValueError, "num_heads must be at least 1"),
         ((8, 2, 0), {}, ValueError, "k must be finite and > 0"),
         ((8, 2, 2), {"dropout": -1}, ValueError, "dropout must be between 0 and 1"),
-        ((8, 2, 2), {"method": "soft"}, ValueError, "method must be one of"),
+        ((8, 2, 2), {"method": "softest"}, ValueError, "method must be one of"),
     ]
     for arguments, options, error, message in wrong:
         with pytest.raises(error, match=message):
