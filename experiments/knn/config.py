@@ -100,8 +100,26 @@ SWEEP: dict[str, Any] = {
 PRESETS = {
     "quick": Config(**DIGITS, seeds=5, maps=MAPS),
     "alpha": Config(**DIGITS | SWEEP, seeds=5),
+    # With the whole soft permutation of Cuturi et al., whose time is cubic in the templates.
+    "sort": Config(
+        **DIGITS | {"queries": 40, "templates": 40},
+        seeds=5,
+        methods=("laplace", "logistic", "neuralsort", "softmax_k_times", "sinkhorn_sort"),
+        losses=("share",),
+    ),
     # All of MNIST and the paper's network, but Adam and 2,000 steps: minutes a trial.
     "mnist": Config(**MNIST, training=60_000, steps=2_000, seeds=5, losses=("share",), maps=MAPS),
+    # The same with sinkhorn_sort: 20 minutes a trial.
+    "mnist-sort": Config(
+        **MNIST,
+        training=60_000,
+        steps=2_000,
+        seeds=1,
+        methods=("sinkhorn_sort",),
+        losses=("share",),
+        learned=(),
+        baselines=(),
+    ),
     "alpha-mnist": Config(**MNIST | SWEEP, training=10_000, steps=400, seeds=3),
     # A small network with shifts and reflections, twelve times through the images.
     "cifar10-small": Config(
@@ -130,6 +148,7 @@ PRESETS = {
         network="convolutional",
         steps=120_000,
         tuning_steps=12_000,
+        methods=(*METHODS, "sinkhorn_sort"),
     ),
     "cifar10": Config(
         **PAPER,
@@ -138,5 +157,6 @@ PRESETS = {
         network="resnet18",
         steps=100_000,
         tuning_steps=10_000,
+        methods=(*METHODS, "sinkhorn_sort"),
     ),
 }

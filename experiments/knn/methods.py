@@ -11,6 +11,7 @@ from torch import Tensor
 import softorder as so
 from experiments.knn.config import Config
 from softorder.kernels.formulas import inverse
+from softorder.methods._base import Method, find
 from softorder.methods.baselines import SequentialSoftmax
 
 
@@ -28,9 +29,25 @@ class RelaxSubSample(SequentialSoftmax):
         return super()._mask(logs + noise, live, k, torch.ones_like(temperature), most)
 
 
-_OBJECTS: dict[str, object] = {"RelaxSubSample": RelaxSubSample()}
-#: a stated softness has no one temperature, or one at which nothing is learned
-UNCALIBRATED = ("softmax_k_times", "sequential_softmax", "RelaxSubSample")
+class SinkhornSort(Method):
+    """Cuturi et al. (2019), as SOFT top-k adapts it: the whole soft permutation by entropic
+    transport, of which the first k rows are added."""
+
+    name = "sinkhorn_sort"
+    operators = ("soft_topk",)
+
+    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        sort = find("soft_permutation", "sinkhorn_sort")
+        rows: Tensor = sort.soft_permutation(scores, temperature, True, int(k.max()))  # type: ignore[attr-defined]
+        return rows.sum(-2)
+
+
+_OBJECTS: dict[str, object] = {
+    "RelaxSubSample": RelaxSubSample(),
+    "sinkhorn_sort": SinkhornSort(),
+}
+#: a stated softness has no one temperature, or one at which nothing is learned, or takes long
+UNCALIBRATED = ("softmax_k_times", "sequential_softmax", "RelaxSubSample", "sinkhorn_sort")
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,20 @@ def test_relax_sub_sample_is_the_formula_of_the_paper():
     assert torch.allclose(found, total, atol=1e-10)
 
 
+def test_sinkhorn_sort_adds_the_first_rows_of_the_whole_permutation():
+    scores, k = torch.randn(3, 6, dtype=torch.float64), 2
+    method = Arm("sinkhorn_sort", "share").model(nn.Identity(), k).method
+    found = so.soft_topk(scores, k, method=method, temperature=0.5)
+    rows = so.soft_permutation(scores, method="sinkhorn_sort", temperature=0.5, descending=True)
+    assert torch.allclose(found, rows[:, :k].sum(1), atol=1e-9)
+    assert torch.allclose(found.sum(-1), torch.full((3,), 2.0, dtype=torch.float64), atol=1e-9)
+
+
+def test_sinkhorn_sort_trains():
+    settings = replace(config.PRESETS["sort"], **_TINY | {"queries": 12, "templates": 12})
+    assert _session(settings).trial("sinkhorn_sort, share", 0)["accuracy"] > 0.6
+
+
 def test_shifted_images_keep_their_pixels():
     torch.manual_seed(0)
     images = torch.arange(2 * 3 * 36.0).view(2, 3, 6, 6).repeat(50, 1, 1, 1)
