@@ -48,6 +48,13 @@ TINY = {
         "batch": 4,
         "updates": 2,
     },
+    "topk_sweeps": {
+        "small": True,
+        "temperatures": (0.3,),
+        "shares": (0.5,),
+        "ms": (5,),
+        "tuning": (1.0,),
+    },
     "topk_classification": {"small": True, "methods": ("softmax", "laplace", "softsort")},
     "runtime_memory": {
         "sizes": (5, 10),
