@@ -120,6 +120,17 @@ PRESETS = {
         learned=(),
         baselines=(),
     ),
+    # Temperatures as `calibrate` finds them, for methods that it suits.
+    "mnist-calibrated": Config(
+        **MNIST | {"factors": (1.0,)},
+        training=60_000,
+        steps=2_000,
+        seeds=3,
+        methods=METHODS[:7],
+        losses=("share",),
+        learned=(),
+        baselines=(PIXELS, CROSS_ENTROPY, ON_CROSS_ENTROPY),
+    ),
     "alpha-mnist": Config(**MNIST | SWEEP, training=10_000, steps=400, seeds=3),
     # A small network with shifts and reflections, twelve times through the images.
     "cifar10-small": Config(
