@@ -16,8 +16,8 @@ def parts(arm: str) -> Pair:
     >>> parts("temperature = 0.3, laplace, k = 5")
     ('temperature, laplace, k = 5', '0.3')
     """
-    place, curve = arm.split(", ", 1)
-    sweep, x = place.split(" = ")
+    place, _, curve = arm.partition(", ")
+    sweep, _, x = place.partition(" = ")
     return f"{sweep}, {curve}", x
 
 

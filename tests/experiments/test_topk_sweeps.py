@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from experiments.experiment import Setting
 from experiments.topk_sweeps.config import PRESETS
 from experiments.topk_sweeps.experiment import draw, named, session
@@ -36,6 +38,7 @@ def test_m_is_all_that_varies_with_m():
     assert len({replace(p.candidate, protocol=points[0].candidate.protocol) for p in points}) == 1
 
 
+@pytest.mark.slow
 def test_heads_are_tuned_from_the_original(tmp_path):
     write_kanji(tmp_path)
     run = session(TINY, Setting(data=tmp_path), Trials("", {}))

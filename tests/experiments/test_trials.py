@@ -55,7 +55,12 @@ TINY = {
         "ms": (5,),
         "tuning": (1.0,),
     },
-    "topk_classification": {"small": True, "methods": ("softmax", "laplace", "softsort")},
+    "topk_classification": {
+        "small": True,
+        "methods": ("softmax", "laplace"),
+        "mixed": ("1 to 5",),
+        "temperatures": (0.3, 1.0),
+    },
     "runtime_memory": {
         "sizes": (5, 10),
         "common": 10,

@@ -16,9 +16,9 @@ _FORMS = ("soft", "sorted_soft", "sinkhorn_sort")
 
 
 def _alike(case):
-    """Served by code that the laws meet elsewhere: F-sums of a density are those of its ranks."""
-    other = case.operator in ("fsum", "fsum_inverse") and case.name in ("normal", "cauchy")
-    return other or case.name in _FORMS
+    """Served by code that the laws meet elsewhere: F-sums are those of ranks and quantiles."""
+    sums = case.operator in ("fsum", "fsum_inverse") and case.name not in ("laplace", "student")
+    return sums or case.name in _FORMS
 
 
 def _bound(law):
