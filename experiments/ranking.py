@@ -171,6 +171,6 @@ def _panel(axes, case: Cases, found: Ranking) -> None:  # type: ignore[no-untype
     axes.xaxis.set_ticks_position("top")
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     axes.spines["top"].set(position=("data", 0), bounds=(1, worst))
-    axes.set_xticks(range(1, worst + 1))
+    axes.set_xticks(range(1, worst + 1, 1 + worst // 16))  # more would run into each other
     axes.set_yticks([])
     axes.set_title(f"{case.title}, {found.cases} {case.kind}", fontsize=9)
