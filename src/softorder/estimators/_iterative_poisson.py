@@ -49,7 +49,7 @@ def iterative_poisson(
     >>> draw = torch.Generator().manual_seed(0)
     >>> x = so.estimators.iterative_poisson(law, sample_shape=(1000,), rounds=2, generator=draw)
     >>> x.sum(-1).unique()
-    tensor([1., 2., 3., 4., 5., 6., 7.])
+    tensor([1., 2., 3., 4., 5., 6., 7., 8.])
     """
     _check.count("rounds", rounds, least=1)
     logits = law.logits
@@ -58,7 +58,8 @@ def iterative_poisson(
     k = torch.minimum(k.detach(), (logits > -torch.inf).sum(-1))
     soft = soft_topk(logits, k, method=_rescaled)
     wide = logits.detach().expand(*sample_shape, *logits.shape)
-    x = _draw(wide.double(), k.expand(wide.shape[:-1]), rounds, generator)
+    wide = wide if wide.dtype == torch.float64 else wide.float()
+    x = _draw(wide, k.expand(wide.shape[:-1]), rounds, generator)
     return through(x.to(soft.dtype), soft, loss)
 
 
