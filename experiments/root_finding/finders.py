@@ -12,7 +12,7 @@ from torch import Tensor
 from softorder.kernels import threshold
 
 ROWS, TOLERANCE, MOST = 100, 1e-8, 60
-BEYOND = 36.7  #: σ rounds to 1 there; with it bisection takes as long as in the paper
+BEYOND = 36.7  #: σ rounds to 1 there; with it bisection takes about as long as in the paper
 GUESSES = ("zero", "quantile", "logit", "both")
 METHODS = ("bisection", *(f"{step}, {guess}" for step in ("newton", "halley") for guess in GUESSES))
 

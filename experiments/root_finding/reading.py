@@ -36,24 +36,30 @@ def _interval(trials: Trials, paper: Paper) -> str:
         if beyond:
             found = {m: mean(scores[m]) - printed[m] for m in scores if m in printed}
             gaps[beyond] = found
-    if len(gaps) < 2:
+    if len(gaps) < 2 or any(len(found) < 9 for found in gaps.values()):
         return ""
     said = []
     for beyond, found in gaps.items():
         hybrids = [gap for method, gap in found.items() if method != "bisection"]
-        bisection = f"bisection {found['bisection']:+.2f}, " if "bisection" in found else ""
-        said.append(f"{beyond}: {bisection}the others {min(hybrids):+.2f} to {max(hybrids):+.2f}")
-    steady = max(
-        abs(gaps[one][method] - gaps[other][method])
-        for one in gaps
-        for other in gaps
-        for method in gaps[one]
-        if method.endswith("both") and method in gaps[other]
+        said.append(
+            f"{beyond}: bisection {found['bisection']:+.2f}, "
+            f"the others {min(hybrids):+.2f} to {max(hybrids):+.2f}"
+        )
+    both, single = (
+        max(
+            abs(gaps[one][method] - gaps[other][method])
+            for one in gaps
+            for other in gaps
+            for method in gaps[one].keys() & gaps[other].keys() - {"bisection"}
+            if method.endswith("both") == wanted
+        )
+        for wanted in (True, False)
     )
     return (
         "Iterations beyond the paper's, for an interval that is wider than max |x| by "
-        f"{'; by '.join(said)}. The guesses of both kinds together do not depend on it "
-        f"(by {steady:.2f} at most); the paper does not state its interval."
+        f"{'; by '.join(said)}. From one interval to another, the mean changes by up to "
+        f"{single:.2f} for single guesses and {both:.2f} for the better of both; the paper does not "
+        "state its interval."
     )
 
 
