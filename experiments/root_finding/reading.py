@@ -58,8 +58,8 @@ def _interval(trials: Trials, paper: Paper) -> str:
     return (
         "Iterations beyond the paper's, for an interval that is wider than max |x| by "
         f"{'; by '.join(said)}. From one interval to another, the mean changes by up to "
-        f"{single:.2f} for single guesses and {both:.2f} for the better of both; the paper does not "
-        "state its interval."
+        f"{single:.2f} for single guesses and {both:.2f} for the better of both; the paper does "
+        "not state its interval."
     )
 
 
