@@ -244,10 +244,13 @@ def test_without_batch_and_without_weights():
 
 
 def test_state_dicts_fit_both_ways():
+    """Ours has an extra state, which torch's layer calls unexpected."""
     torch.manual_seed(0)
     plain, ours = nn.MultiheadAttention(8, 2), so.nn.TopKAttention(8, 2, 3)
     assert not torch.equal(plain.in_proj_weight, ours.in_proj_weight)
-    plain.load_state_dict(ours.state_dict())
+    extra = plain.load_state_dict(ours.state_dict(), strict=False)
+    assert extra.missing_keys == []
+    assert extra.unexpected_keys == ["_extra_state"]
     x = torch.randn(5, 3, 8)
     ours.k = 5
     torch.testing.assert_close(ours(x, x, x)[0], plain(x, x, x)[0])
@@ -359,5 +362,7 @@ def test_repr_tells_how_it_was_made():
 def test_parameters_are_those_of_torch():
     for options in ({}, {"bias": False}, {"kdim": 3, "vdim": 5}):
         plain = nn.MultiheadAttention(8, 2, **options).state_dict()
-        ours = so.nn.TopKAttention(8, 2, 3, **options).state_dict()
+        layer = so.nn.TopKAttention(8, 2, 3, **options)
+        layer.load_state_dict(plain)
+        ours = dict(layer.named_parameters())
         assert {n: p.shape for n, p in plain.items()} == {n: p.shape for n, p in ours.items()}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softorder import _check
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.losses._sharded import Cut
+from softorder.nn._numbers import Numbered
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,10 @@ class Samples:
         return total.to(self.dtype)
 
 
-class ClassLoss(nn.Module):
+class ClassLoss(Numbered):
     """A loss with a whole k, and what torch's losses have."""
 
+    numbers: ClassVar[tuple[str, ...]] = ("k", "ignore_index")
     weight: Tensor | None
 
     def __init__(
@@ -109,6 +111,8 @@ class ClassLoss(nn.Module):
 
 class MarginLoss(ClassLoss):
     """One with a margin."""
+
+    numbers: ClassVar[tuple[str, ...]] = (*ClassLoss.numbers, "margin")
 
     def __init__(self, k: int, margin: float, **options: Any) -> None:
         super().__init__(k, **options)

@@ -90,6 +90,8 @@ class RankingLoss(Tempered):
 class CutLoss(RankingLoss):
     """A loss of the first k places of a list, softly chosen; of all places if k is None."""
 
+    numbers = ("k", *RankingLoss.numbers)
+
     def __init__(self, k: int | None = None, **options: Any) -> None:
         super().__init__(**options)
         if k is not None:

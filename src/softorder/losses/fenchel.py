@@ -164,6 +164,8 @@ class FenchelYoungLoss(Tempered):
     0.527
     """
 
+    numbers = ("k", *Tempered.numbers)
+
     def __init__(
         self,
         k: float | Tensor | None = None,

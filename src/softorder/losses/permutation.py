@@ -90,6 +90,8 @@ class PermutationCrossEntropyLoss(Tempered):
     0.112
     """
 
+    numbers = ("ignore_index", *Tempered.numbers)
+
     def __init__(
         self,
         *,

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softorder import _axis, _check, hard
 from softorder.kernels._autograd import once
 from softorder.losses._lists import reduce_rows
+from softorder.nn._numbers import Numbered
 from softorder.ops._perturbed import Draws, check_noise, draws
 
 
@@ -107,7 +108,7 @@ class _Loss(torch.autograd.Function):
         return *once(why, found, upstream, x, sigma), None, None, None
 
 
-class PerturbedFenchelYoungLoss(nn.Module):
+class PerturbedFenchelYoungLoss(Numbered):
     """`perturbed_fenchel_young` as a module.
 
     >>> import torch, softorder as so
@@ -116,6 +117,8 @@ class PerturbedFenchelYoungLoss(nn.Module):
     >>> bool(0.05 < criterion(scores, target) < 0.2)
     True
     """
+
+    numbers = ("k", "temperature", "samples")
 
     def __init__(
         self,

@@ -114,6 +114,8 @@ class SmoothTopKLoss(MarginLoss):
     0.305
     """
 
+    numbers = (*MarginLoss.numbers, "temperature")
+
     def __init__(
         self,
         k: int = 5,

@@ -215,6 +215,7 @@ class TopKCrossEntropyLoss(Tempered):
     TopKCrossEntropyLoss(p_k=[0.5, 0, 0, 0, 0.5], method='laplace', temperature=0.3, m=None, ...)
     """
 
+    numbers = ("p_k", "m", "ignore_index", "label_smoothing", *Tempered.numbers)
     weight: Tensor | None
 
     def __init__(
@@ -238,10 +239,7 @@ class TopKCrossEntropyLoss(Tempered):
         _check.weights.per_class(weight)
         _check.weights.label_smoothing(label_smoothing)
         _check.reduction(reduction)
-        if isinstance(p_k, Tensor) and not isinstance(p_k, torch.nn.Parameter):
-            self.register_buffer("p_k", p_k)
-        else:
-            self.p_k = p_k
+        self.p_k = p_k
         self.register_buffer("weight", weight)
         self.m = m
         self.top1 = top1

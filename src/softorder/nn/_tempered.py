@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
 from softorder import _check
+from softorder.nn._numbers import Numbered
 from softorder.ops._method import method_of
 
 
-class Tempered(nn.Module):
+class Tempered(Numbered):
     """A layer around an operator: its options, and a temperature that may be learnable.
 
     A learnable temperature is stored as its logarithm, the parameter `log_temperature`, so that no
-    step of an optimiser can make it negative.
+    step of an optimiser can make it negative. Any other is `fixed_temperature`, one of the numbers
+    of the layer.
     """
+
+    numbers: ClassVar[tuple[str, ...]] = ("fixed_temperature",)
+    fixed_temperature: float | Tensor | None  #: None where it is learnable
 
     def __init__(
         self,
@@ -26,21 +33,24 @@ class Tempered(nn.Module):
         method_of(operator, method)
         self.method = method
         self.log_temperature: nn.Parameter | None = None
-        self._temperature = temperature
+        self.fixed_temperature = None if learnable_temperature else temperature
         if learnable_temperature:
             start = torch.as_tensor(temperature, dtype=torch.get_default_dtype())
-            self.log_temperature = nn.Parameter(torch.log(start))
+            self.log_temperature = nn.Parameter(torch.log(start.detach()))
 
     @property
     def temperature(self) -> float | Tensor:
         """The temperature now."""
-        return self._temperature if self.log_temperature is None else self.log_temperature.exp()
+        if self.log_temperature is not None:
+            return self.log_temperature.exp()
+        assert self.fixed_temperature is not None
+        return self.fixed_temperature
 
     @temperature.setter
     def temperature(self, value: float | Tensor) -> None:
         _check.temperature_alone(value)
         if self.log_temperature is None:
-            self._temperature = value
+            self.fixed_temperature = value
         else:
             with torch.no_grad():
                 self.log_temperature.copy_(torch.as_tensor(value).log())

@@ -13,7 +13,7 @@ class TopKAttention(Tempered):
     """Multi-head attention to the k best keys: `nn.MultiheadAttention` with a soft top-k.
 
     Every head attends by `so.nn.functional.topk_attention`. The parameters, their names and their
-    initial values are those of `nn.MultiheadAttention`, so state dicts fit both; so are the
+    initial values are those of `nn.MultiheadAttention`, so its state dicts fit; so are the
     arguments of the call. It takes the place of `self_attn` in `nn.TransformerEncoderLayer`.
 
     Args:
@@ -39,6 +39,7 @@ class TopKAttention(Tempered):
     (torch.Size([1, 6, 8]), tensor([3, 3, 3, 3, 3, 3]))
     """
 
+    numbers = ("k", "dropout", *Tempered.numbers)
     in_proj_weight: Tensor
     in_proj_bias: Tensor | None
     q_proj_weight: Tensor

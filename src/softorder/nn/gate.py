@@ -7,12 +7,13 @@ from torch import Tensor, nn
 
 from softorder import _check, estimators
 from softorder.distributions import KHot
+from softorder.nn._numbers import Numbered
 from softorder.sampling import Design, find
 
 Estimator = str | Callable[..., Tensor]  #: a name of so.estimators, or one of these with options
 
 
-class KHotGate(nn.Module):
+class KHotGate(Numbered):
     """Lets k of n features through, and learns which: of inputs, channels, experts.
 
     In training every item has its own random choice x ∈ {0,1}^n, drawn with the inclusion
@@ -50,6 +51,7 @@ class KHotGate(nn.Module):
     (tensor([0., 1., 0., 1., 0.]), tensor([1, 3]))
     """
 
+    numbers = ("k",)
     logits: nn.Parameter | None
 
     def __init__(

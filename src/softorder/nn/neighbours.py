@@ -63,6 +63,7 @@ class SoftKNN(Tempered):
     tensor([0, 1])
     """
 
+    numbers = ("k", *Tempered.numbers)
     templates: Tensor
     template_labels: Tensor
 

@@ -59,6 +59,7 @@ class SoftTopK(_Layer):
     """
 
     options = ("k", "method", "temperature", "dim", "largest")
+    numbers = ("k", *_Layer.numbers)
 
     def __init__(
         self,
@@ -143,6 +144,7 @@ class SoftPermutation(_Ordering):
 
     operator = staticmethod(soft_permutation)
     options = ("k", *_Ordering.options)
+    numbers = ("k", *_Ordering.numbers)
 
     def __init__(self, *, k: int | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -159,6 +161,7 @@ class SoftQuantile(_Layer):
     """
 
     options = ("q", "method", "temperature", "dim", "keepdim")
+    numbers = ("q", *_Layer.numbers)
 
     def __init__(
         self,

@@ -181,7 +181,6 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
             "options": options,
             "own_network": network is not None,
             "state": self.model_.state_dict(),
-            "temperature": self.model_.temperature,
             "classes": self.classes_.tolist(),
             "dtype": self.classes_.dtype.str,
             "n_features": self.n_features_in_,
@@ -208,8 +207,6 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
         model.n_features_in_ = content["n_features"]
         model.model_ = model._new_model(content["n_features"])
         model.model_.load_state_dict(content["state"])
-        if model.model_.log_temperature is None:
-            model.model_.temperature = content["temperature"]
         model.loss_curve_, model.validation_scores_ = content["losses"], content["scores"]
         model.n_iter_ = len(model.loss_curve_)
         return model

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from softorder import _check
+from softorder.nn._numbers import Numbered
 from softorder.nn.beams import steps
 from softorder.nn.beams.steps import Beams, Choice, Decoder, Frontier
 
 
-class BeamSearch(nn.Module):
+class BeamSearch(Numbered):
     """The k most likely sequences that a beam search finds.
 
     Every step ranks the continuations of all k beams, k·V of them, by
@@ -41,6 +42,8 @@ class BeamSearch(nn.Module):
     >>> found.scores.exp()
     tensor([[0.4000, 0.3000]])
     """
+
+    numbers = ("k", "start", "end", "max_length", "length_penalty")
 
     def __init__(
         self, k: int, *, start: int, end: int, max_length: int, length_penalty: float = 0.0
@@ -74,5 +77,4 @@ class BeamSearch(nn.Module):
         return steps.search(task, self.k, self.max_length, self.length_penalty, advance)
 
     def extra_repr(self) -> str:
-        names = "k", "start", "end", "max_length", "length_penalty"
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.numbers)

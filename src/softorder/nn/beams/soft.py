@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from softorder import _check
 from softorder.nn._tempered import Tempered
 from softorder.nn.beams import steps
+from softorder.nn.beams.hard import BeamSearch
 from softorder.nn.beams.steps import Beams, Candidates, Choice, Decoder, Frontier, Task
 from softorder.ops import soft_permutation
 
@@ -67,6 +68,8 @@ class SoftBeamSearch(Tempered):
     >>> search.search(decoder, torch.eye(3), state).tokens[0, 0]
     tensor([2, 1, 0])
     """
+
+    numbers = (*BeamSearch.numbers, "teacher_forcing", "preselect", *Tempered.numbers)
 
     def __init__(
         self,
@@ -181,8 +184,8 @@ class SoftBeamSearch(Tempered):
         )
 
     def extra_repr(self) -> str:
-        names = "k", "start", "end", "max_length", "length_penalty", "teacher_forcing", "preselect"
-        return self.describe(*names, "method", "temperature")
+        names = *BeamSearch.numbers, "teacher_forcing", "preselect", "method", "temperature"
+        return self.describe(*names)
 
 
 def _teacher_forced(task: Task, tokens: Tensor) -> Tensor:
