@@ -32,6 +32,7 @@ def topk(
     >>> so.hard.topk(torch.tensor([3.0, 1.0, 2.0, 1.0]), 1.25)
     tensor([1.0000, 0.0000, 0.2500, 0.0000])
     """
+    _check.flag("largest", largest)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         if not isinstance(k, Tensor):

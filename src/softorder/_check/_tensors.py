@@ -46,6 +46,7 @@ def mask(mask: Tensor | None, scores: Tensor) -> None:
     if mask is not None:
         _boolean(mask)
         _kinds.dense("mask", mask)
+        _values.beside("mask", mask, scores)
         _broadcasts(mask, scores)
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from softorder._check import _values
@@ -30,13 +34,61 @@ def serves(name: str, operator: str, operators: Iterable[str]) -> None:
 
 
 def law(method: object) -> None:
-    """`method` is an object with the methods cdf and pdf."""
+    """`method` is an object with the methods cdf and pdf, of an even density."""
+    if isinstance(method, type):
+        name = method.__name__
+        raise TypeError(f"method must be an object, {name}(), but got the class {name} itself")
     missing = [name for name in ("cdf", "pdf") if not callable(getattr(method, name, None))]
     if missing:
         raise TypeError(
             "method must be the name of a method or an even density with the methods cdf and pdf, "
             f"but got {type(method).__name__}, which has no {' and no '.join(missing)}"
         )
+    _even(method)
+
+
+def _even(law: Any) -> None:
+    """F(-u) = 1 - F(u) and f(-u) = f(u) at a few u. Every density is asked once."""
+    if not eager() or law in _known_even:
+        return
+    u = torch.tensor([0.1, 0.7, 1.9], dtype=torch.float64)
+    with torch.no_grad():
+        try:
+            sides = [(law.cdf(v).double(), law.pdf(v).double()) for v in (u, -u)]
+        except RuntimeError:  # one that has tensors on another device is asked by its scores
+            return
+    (up, here), (down, there) = sides
+    if not torch.allclose(up, 1 - down, rtol=0, atol=1e-4):
+        at = int((up + down - 1).abs().argmax())
+        raise ValueError(
+            f"method must be an even density, with cdf(-u) = 1 - cdf(u), but {law!r} has "
+            f"cdf({-u[at]:g}) = {down[at]:.4g} and cdf({u[at]:g}) = {up[at]:.4g}"
+        )
+    if not torch.allclose(here, there, rtol=1e-3, atol=1e-4):
+        at = int((here - there).abs().argmax())
+        raise ValueError(
+            f"method must be an even density, with pdf(-u) = pdf(u), but {law!r} has "
+            f"pdf({-u[at]:g}) = {there[at]:.4g} and pdf({u[at]:g}) = {here[at]:.4g}"
+        )
+    _known_even.add(law)
+
+
+class _Once:
+    """Objects that were seen before, as long as they live."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, weakref.ref[object]] = {}
+
+    def add(self, value: object) -> None:
+        key = id(value)
+        with suppress(TypeError):  # what cannot be watched is asked every time
+            self._seen[key] = weakref.ref(value, lambda _: self._seen.pop(key, None))
+
+    def __contains__(self, value: object) -> bool:
+        return id(value) in self._seen
+
+
+_known_even = _Once()
 
 
 def threshold(name: str, density: object, is_one: bool) -> None:

@@ -30,6 +30,7 @@ class Tempered(Numbered):
     ) -> None:
         super().__init__()
         _check.temperature_alone(temperature)
+        _check.flag("learnable_temperature", learnable_temperature)
         method_of(operator, method)
         self.method = method
         self.log_temperature: nn.Parameter | None = None

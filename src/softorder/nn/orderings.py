@@ -72,9 +72,11 @@ class SoftTopK(_Layer):
         learnable_temperature: bool = False,
         log: bool = False,
     ) -> None:
+        _check.flag("log", log)
         operator = log_soft_topk if log else soft_topk
         super().__init__(operator, method, temperature, learnable_temperature)
         _check.k_alone(k)
+        _check.flag("largest", largest)
         self.k = k
         self.dim = dim
         self.largest = largest
@@ -103,6 +105,7 @@ class _Ordering(_Layer):
         learnable_temperature: bool = False,
     ) -> None:
         super().__init__(self.operator, method, temperature, learnable_temperature)
+        _check.flag("descending", descending)
         self.dim = dim
         self.descending = descending
 
@@ -175,6 +178,7 @@ class SoftQuantile(_Layer):
     ) -> None:
         super().__init__(soft_quantile, method, temperature, learnable_temperature)
         _check.q_alone(q)
+        _check.flag("keepdim", keepdim)
         self.q = q
         self.dim = dim
         self.keepdim = keepdim

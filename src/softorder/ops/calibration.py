@@ -78,6 +78,9 @@ def calibrate_temperature(
     >>> round(1 - p[0].topk(5).values.sum().item() / 5, 2)  # what others than the top 5 have
     0.3
     """
+    _check.flag("largest", largest)
+    _check.flag("shared", shared)
+    _check.flag("differentiable", differentiable)
     options: dict[str, Any] = {
         "softness": softness,
         "method": method,

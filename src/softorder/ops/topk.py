@@ -97,6 +97,7 @@ def _apply(
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
+    _check.flag("largest", largest)
     if _forms.special(scores, dim):
         return _special(operator, scores, k, method, temperature, dim, largest, mask)
     assert isinstance(dim, int)
