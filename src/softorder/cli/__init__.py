@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+import softorder as so
 from softorder.cli import _checkout, demo, gpu, methods
 
 _EPILOG = """\
@@ -42,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+    parser.add_argument("--version", action="version", version=f"softorder {so.__version__}")
+    parser.set_defaults(run=lambda _: print(parser.format_help(), end="") or 0)
+    commands = parser.add_subparsers(title="commands", metavar="command")
     for command in (demo, methods, gpu, *_checkout.commands()):
         command.add_parser(commands)
     return parser

@@ -24,6 +24,7 @@ class Density(ABC):
     name: str = ""
     # What the registry tells of the methods that come from it.
     smoothness: str = ""
+    good_for: str = ""  #: when to take it, in a few words
     paper: str = ""
     aliases: tuple[str, ...] = ()  #: names under which people may look for it
     linear: bool = False  #: whether sums of F over n sorted scores take O(n), not O(n²)

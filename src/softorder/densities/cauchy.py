@@ -18,6 +18,7 @@ class Cauchy(TailDensity):
 
     name = "cauchy"
     smoothness = "smooth"
+    good_for = "scores far from the threshold that should still get a gradient"
     paper = "LapSum (Struski et al. 2025), section 3"
     logarithmic = True
     decay = "hyperbola"

@@ -16,6 +16,7 @@ class Laplace(TailDensity):
 
     name = "laplace"
     smoothness = "once, f has a kink"
+    good_for = "the default: fastest, weights are never exactly 0"
     paper = "LapSum (Struski et al. 2025)"
     aliases = ("lapsum", "lap-top-k", "lap_topk")
     linear = True

@@ -16,6 +16,7 @@ class Logistic(Density):
 
     name = "logistic"
     smoothness = "smooth"
+    good_for = "a smooth density; the operator of SOFT top-k (τ = ε/2) and of k-hot sampling"
     paper = "LapSum, section 3; top-k: k-hot sampling; SOFT top-k (Xie et al. 2020), τ = ε/2"
     aliases = ("sigmoid", "khot", "k-hot")
     logarithmic = True

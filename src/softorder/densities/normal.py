@@ -19,6 +19,7 @@ class Normal(TailDensity):
 
     name = "normal"
     smoothness = "smooth"
+    good_for = "tails that vanish quickly"
     paper = "LapSum (Struski et al. 2025), section 3"
     aliases = ("gaussian", "gauss", "probit", "erf")
     logarithmic = True

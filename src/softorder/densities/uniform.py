@@ -17,6 +17,7 @@ class Uniform(Density):
 
     name = "uniform"
     smoothness = "piecewise linear"
+    good_for = "exact zeros and ones: the projection onto the capped simplex"
     paper = "LapSum, section 3; top-k: projection onto the capped simplex, exact 0 and 1"
     aliases = ("sparse", "sparsemax", "euclidean", "projection")
     linear = True
@@ -58,6 +59,7 @@ class UnitUniform(Density):
 
     name = "uniform"
     smoothness = "piecewise linear"
+    good_for = Uniform.good_for
     paper = "LapSum, section 3; top-k: projection onto the capped simplex, exact 0 and 1"
     aliases = ("sparse", "sparsemax", "euclidean", "projection")
     linear = True

@@ -39,6 +39,7 @@ class Method:
     cost: str | Mapping[str, str]  #: one for all operators, or one for each
     smoothness: str
     paper: str
+    good_for: str  #: when to take it, in a few words
     derivatives: int = 2  #: up to this order
     forward_mode: bool = True
     vmap: bool = True
@@ -107,6 +108,7 @@ class MethodRow:
     name: str
     cost: str
     smoothness: str
+    good_for: str
     derivatives: int
     forward_mode: bool
     vmap: bool
@@ -182,6 +184,7 @@ def _row(operator: str, method: Method) -> MethodRow:
         name=method.name,
         cost=method.cost_of(operator),
         smoothness=method.smoothness,
+        good_for=method.good_for,
         derivatives=method.derivatives,
         forward_mode=method.forward_mode,
         vmap=method.vmap and traced,

@@ -59,6 +59,7 @@ class SequentialSoftmax(MaskMethod):
     """
 
     name = "sequential_softmax"
+    good_for = "comparing with Xie & Ermon: k softmaxes, softly without what was taken"
     cost = "O(n k)"
     paper = "Plötz & Roth (2018); Xie & Ermon (2019)"
     breaks = MappingProxyType(
@@ -128,6 +129,7 @@ class SoftmaxKTimes(MaskMethod):
     """
 
     name = "softmax_k_times"
+    good_for = "comparing with SOFT top-k's baseline: k softmaxes, without the winners"
     smoothness = "smooth, jumps at ties"
     cost = "O(n log n + k²)"
     paper = "SOFT top-k (Xie et al. 2020), its baseline"
@@ -189,6 +191,7 @@ class RenormalizedSigmoid(MaskMethod):
     """
 
     name = "renormalized_sigmoid"
+    good_for = "comparing with Pervez et al.: a sigmoid, scaled to sum to k"
     smoothness = "continuous, by pieces smooth"
     cost = "O(n)"
     paper = "Pervez et al. (2023)"

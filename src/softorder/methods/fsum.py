@@ -54,6 +54,7 @@ class FSumMethod(Method):
         self.density = density
         self.name = density.name
         self.smoothness = density.smoothness
+        self.good_for = density.good_for
         self.paper = density.paper
         self.cost = _FAST if density.linear else _TILED
         orders = ("soft_rank", "soft_sort") if density is BUILT_IN["laplace"] else ()

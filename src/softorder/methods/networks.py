@@ -122,6 +122,7 @@ class NetworkMethod(MatrixMethod):
         }
     )
     smoothness = "smooth, or as its comparator"
+    good_for = "comparing with difftopk and diffsort: sorting networks of soft comparators"
     paper = "Differentiable top-k (Petersen et al. 2022)"
 
     def __init__(

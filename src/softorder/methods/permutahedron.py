@@ -64,6 +64,7 @@ class PermutahedronMethod(Method):
         _check.choice("regularization", regularization, REGULARIZATIONS)
         self.regularization = regularization
         self.name = "permutahedron" if regularization == "l2" else f"permutahedron_{regularization}"
+        self.good_for = f"moving from torchsort and fast-soft-sort, regularization {regularization}"
         self.smoothness = "piecewise linear" if regularization == "l2" else "once, by pieces smooth"
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:

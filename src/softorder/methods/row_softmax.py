@@ -80,6 +80,7 @@ class SoftSort(RowSoftmaxMethod):
     """
 
     name = family = "softsort"
+    good_for = "comparing with SoftSort: rows of softmaxes around the sorted scores"
     paper = "SoftSort (Prillo & Eisenschlos 2020)"
     breaks = MappingProxyType(_BROKEN_BY_BOTH)
 
@@ -96,6 +97,7 @@ class NeuralSort(RowSoftmaxMethod):
     """
 
     name = family = "neuralsort"
+    good_for = "comparing with NeuralSort: unimodal rows, one softmax each"
     paper = "NeuralSort (Grover et al. 2019)"
     breaks = MappingProxyType(
         _BROKEN_BY_BOTH
@@ -127,6 +129,7 @@ class StochasticNeuralSort(NeuralSort):
     """
 
     name = "stochastic_neuralsort"
+    good_for = "comparing with NeuralSort with Gumbel noise"
 
     def __init__(self, noise: float = 1.0, generator: torch.Generator | None = None) -> None:
         _check.at_least("noise", noise, 0)

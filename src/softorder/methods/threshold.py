@@ -43,6 +43,7 @@ class ThresholdMethod(Method):
         self.number = None if isinstance(density, UserDensity) else number_of(density)
         self.name = density.name
         self.smoothness = density.smoothness
+        self.good_for = density.good_for
         self.paper = density.paper
 
     def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:

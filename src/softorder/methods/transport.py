@@ -97,7 +97,7 @@ class Sinkhorn(Method):
     ) -> None:
         _check.choice("form", form, FORMS)
         self.name = form
-        self.cost, self.paper, self.breaks = FORMS[form]
+        self.cost, self.paper, self.breaks, self.good_for = FORMS[form]
         self.operators = tuple(self.cost)
         self._transport = Transport(solver, tolerance, max_iterations, cost, anchors)
 

@@ -16,6 +16,7 @@ class Form(NamedTuple):
     cost: Mapping[str, str]  #: of the operators that it serves
     paper: str
     breaks: Mapping[str, tuple[str, ...]]
+    good_for: str
 
 
 _TWO = {"soft_topk": "O(n)", "log_soft_topk": "O(n)"}
@@ -36,17 +37,25 @@ FORMS: Mapping[str, Form] = MappingProxyType(
                 **_BREAKS_SORT,
                 "soft_permutation": (_FEWER_ANCHORS, "descending_rows_add_up_to_a_soft_topk"),
             },
+            "entropic optimal transport: for each operator the form that a paper has",
         ),
         "sinkhorn_sort": Form(
             {**_SORT, "soft_permutation": "O(n³)"},
             "Sinkhorn sort (Cuturi et al. 2019)",
             _BREAKS_SORT,
+            "Sinkhorn sort, with an anchor for every place",
         ),
         "sorted_soft": Form(
             {"soft_permutation": "O(n k²)"},
             "SOFT top-k (Xie et al. 2020)",
             {"soft_permutation": (_FEWER_ANCHORS,)},
+            "sorted SOFT top-k, with k + 1 anchors",
         ),
-        "soft": Form(_TWO, "SOFT top-k (Xie et al. 2020)", {}),
+        "soft": Form(
+            _TWO,
+            "SOFT top-k (Xie et al. 2020)",
+            {},
+            "SOFT top-k under its own name and ε: logistic with τ = ε/2",
+        ),
     }
 )

@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    require("demo", sklearn="sklearn", matplotlib="plot")
+    require("demo", sklearn="demo", matplotlib="demo")
     from softorder.cli.demo import report
     from softorder.cli.demo.session import FULL, QUICK, Session
 

@@ -106,9 +106,10 @@ class Session:
     def accuracy_table(self) -> Table:
         table = Table(["trained with", "predicted by", "test accuracy", "ms per step"])
         for row in self.rows():
-            spread = statistics.pstdev(row.accuracies)
             pace = "" if row.milliseconds is None else f"{row.milliseconds:.2f}"
-            accuracy = f"{row.mean:.2%} ± {spread:.2%}"
+            accuracy = f"{row.mean:.2%}"
+            if len(row.accuracies) > 1:
+                accuracy += f" ± {statistics.pstdev(row.accuracies):.2%}"
             table.add(row.trained, row.predicted, accuracy, pace)
         return table
 
