@@ -71,7 +71,9 @@ def test_numbers_on_a_cpu_are_at_hand_and_no_others():
 
 
 @_BY_LAW
-@pytest.mark.parametrize("shape", [(40,), (10, 40), (2, 5, 40)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 5, 40), *(pytest.param(s, marks=pytest.mark.slow) for s in ((40,), (10, 40)))]
+)
 def test_runs_without_values(law, shape):
     """On the meta device and on fake tensors: no length depends on the scores."""
     number = number_of(law)

@@ -67,7 +67,11 @@ def _in_turn():
 @pytest.mark.parametrize(("kind", "comparator", "dtype", "descending"), list(_in_turn()))
 @pytest.mark.parametrize(
     ("matrix", "k"),
-    [(False, 2), (False, 6), (True, 2), pytest.param(True, 6, marks=pytest.mark.slow)],
+    [
+        (False, 6),
+        (True, 2),
+        *(pytest.param(*c, marks=pytest.mark.slow) for c in ((False, 2), (True, 6))),
+    ],
 )
 def test_networks(kind, comparator, dtype, descending, matrix, k):
     x = torch.randn(2, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
