@@ -1,6 +1,5 @@
 """The Triton rows of SoftSort and NeuralSort, in Triton's interpreter."""
 
-import itertools
 import math
 
 import pytest
