@@ -53,7 +53,7 @@ def searching(plan: Plan, config: Config) -> so.nn.SoftBeamSearch:
 
 
 def _clock(model: Speller) -> float:
-    """Seconds of this process, since others on the machine must not count; on a GPU, of the wall."""
+    """Seconds of this process alone, whatever else the machine does; on a GPU, of the wall."""
     on_cpu = next(model.parameters()).is_cpu
     return time.process_time() if on_cpu else time.perf_counter()
 
