@@ -29,9 +29,23 @@
     return element("rect", { ...shape, class: kind });
   }
 
+  /* The width that a figure has; it is kept, because asking makes the browser lay out the page. */
+  const widths = new Map();
+
+  function widthOf(svg) {
+    if (!widths.has(svg)) {
+      const style = getComputedStyle(svg.parentNode);
+      const padding = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+      widths.set(svg, svg.parentNode.clientWidth - padding);
+    }
+    return widths.get(svg);
+  }
+
+  const forgetWidths = () => widths.clear();
+
   /* A figure as wide as its place: the SVG's own units are pixels, so that letters keep their size. */
   function figure(svg, height, { left, right }) {
-    const width = svg.clientWidth || svg.parentNode.clientWidth || 600;
+    const width = widthOf(svg);
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("height", height);
     const span = width - left - right;
@@ -214,11 +228,11 @@
   // --- permutation --------------------------------------------------------------------------------
 
   const CELLS = { left: 30, top: 22 };
+  const SHADES = 50;
 
   function permutation(svg, state, numbers) {
     const n = state.scores.length;
-    const room = svg.parentNode.clientWidth || 320;
-    const cell = Math.min(44, (Math.min(room, 360) - CELLS.left) / n);
+    const cell = Math.min(44, (Math.min(widthOf(svg), 360) - CELLS.left) / n);
     const side = cell * n;
     const width = CELLS.left + side + 1;
     svg.setAttribute("viewBox", `0 0 ${width} ${CELLS.top + side + 1}`);
@@ -226,14 +240,7 @@
     svg.setAttribute("height", CELLS.top + side + 1);
     const at = (i) => i * cell;
     const nodes = [element("rect", { x: CELLS.left, y: CELLS.top, width: side, height: side, class: "board" })];
-    numbers.permutation.forEach((row, j) =>
-      row.forEach((share, i) => {
-        if (share < 0.002) return;
-        const place = { x: CELLS.left + at(i) + 0.5, y: CELLS.top + at(j) + 0.5 };
-        const size = { width: cell - 1, height: cell - 1, rx: Math.min(2, cell / 6) };
-        nodes.push(element("rect", { ...place, ...size, "fill-opacity": (share ** 0.7).toFixed(3), class: "cell" }));
-      }),
-    );
+    nodes.push(...cells(numbers.permutation, cell));
     const every = cell < 14 ? 5 : 1;
     for (let i = 0; i < n; i++) {
       const middle = at(i) + cell / 2;
@@ -245,6 +252,22 @@
     svg.replaceChildren(...nodes);
     const places = state.scores.map((_, i) => `score ${i}: place ${likeliestPlace(numbers, i)}`);
     svg.setAttribute("aria-label", `Soft permutation matrix. Likeliest places: ${places.join(", ")}.`);
+  }
+
+  /* One path for all cells of about the same share: some dozens instead of up to 900 elements. */
+  function cells(shares, cell) {
+    const shades = new Map();
+    const side = (cell - 1).toFixed(2);
+    shares.forEach((row, j) =>
+      row.forEach((share, i) => {
+        const shade = Math.round(SHADES * Math.max(share, 0) ** 0.7); // small shares are visible, too
+        const [x, y] = [CELLS.left + i * cell + 0.5, CELLS.top + j * cell + 0.5];
+        const square = `M${x.toFixed(2)} ${y.toFixed(2)}h${side}v${side}h-${side}z`;
+        shades.set(shade, (shades.get(shade) || "") + square);
+      }),
+    );
+    shades.delete(0);
+    return [...shades].map(([shade, d]) => element("path", { d, "fill-opacity": shade / SHADES, class: "cell" }));
   }
 
   /* [place, score] of the cell under a point of the drawing, or null. */
@@ -272,5 +295,5 @@
 
   const short = (value) => String(Number(value.toPrecision(2))).replace("-", "−");
 
-  Playground.draw = { weights, gradient, ranks, permutation, cellAt, likeliestPlace, format };
+  Playground.draw = { forgetWidths, weights, gradient, ranks, permutation, cellAt, likeliestPlace, format };
 })((window.Playground = window.Playground || {}));

@@ -105,8 +105,8 @@
 
   function newRow(i) {
     const row = document.createElement("tr");
-    row.innerHTML = `<th scope="row">${i}</th><td><input type="number" step="any" aria-label="x of score ${i}"></td>`;
-    row.innerHTML += "<td></td>".repeat(4);
+    const field = `<input type="number" step="any" aria-label="x of score ${i}">`;
+    row.innerHTML = `<th scope="row">${i}</th><td>${field}</td>` + "<td></td>".repeat(4);
     const limits = [-States.LIMITS.line, States.LIMITS.line];
     typed(row.querySelector("input"), () => limits, (value) => States.withScore(state, i, value));
     return row;
@@ -317,7 +317,10 @@
   if (States.isHash(location.hash)) restore(location.hash);
   else show();
   addEventListener("hashchange", () => States.isHash(location.hash) && restore(location.hash));
-  new ResizeObserver(() => change(state)).observe(find("weights").parentNode);
+  new ResizeObserver(() => {
+    draw.forgetWidths();
+    change(state);
+  }).observe(document.querySelector("main"));
 
   Playground.restore = restore;
   Playground.numbers = () => ({ state, ...numbers });

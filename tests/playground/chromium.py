@@ -12,7 +12,7 @@ import json
 import os
 import select
 import shutil
-import subprocess
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -93,27 +93,27 @@ def browser(program: str) -> Iterator[Browser]:
     to_read, writer = os.pipe()
     reader, to_write = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        flags = [*_FLAGS, f"--user-data-dir={profile}"]
-        redirect = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
-        process = subprocess.Popen(
-            ["sh", "-c", redirect, program, *flags],
-            pass_fds=(to_read, to_write),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = _start([program, *_FLAGS, f"--user-data-dir={profile}"], to_read, to_write)
         os.close(to_read)
         os.close(to_write)
         started = Browser(reader, writer)
         try:
             yield started
             started.call("Browser.close")
-            process.wait(_PATIENCE)
+        except BaseException:
+            os.kill(process, signal.SIGKILL)
+            raise
         finally:
-            process.kill()
-            process.wait()
+            os.waitpid(process, 0)
             os.close(reader)
             os.close(writer)
+
+
+def _start(command: list[str], to_read: int, to_write: int) -> int:
+    """subprocess cannot choose the numbers of descriptors without code between fork and exec."""
+    nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
+    pipes = [(os.POSIX_SPAWN_DUP2, to_read, 3), (os.POSIX_SPAWN_DUP2, to_write, 4)]
+    return os.posix_spawn(command[0], command, os.environ, file_actions=[*nothing, *pipes])
 
 
 class Page:
