@@ -60,9 +60,13 @@ class Browser:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    def wait(self, event: str, session: str) -> None:
-        """Until this event has come since the last time."""
-        while not any(self._is(seen, event, session) for seen in self.events):
+    def wait(self, event: str, session: str, **matching: Any) -> None:
+        """Until this event has come, with these parameters."""
+
+        def wanted(seen: dict[str, Any]) -> bool:
+            return self._is(seen, event, session) and matching.items() <= seen["params"].items()
+
+        while not any(wanted(seen) for seen in self.events):
             self.events.append(self._read())
 
     def take(self, event: str, session: str) -> list[dict[str, Any]]:
@@ -126,6 +130,7 @@ class Page:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
         self.resize(width, height)
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
@@ -145,10 +150,11 @@ class Page:
 
     def open(self, url: str) -> None:
         """Anew, even if only what follows # differs."""
-        self.call("Page.navigate", url="about:blank")
-        self._browser.take("Page.loadEventFired", self._session)
-        self.call("Page.navigate", url=url)
-        self._browser.wait("Page.loadEventFired", self._session)
+        for address in ("about:blank", url):
+            loader = self.call("Page.navigate", url=address)["loaderId"]
+            event = {"loaderId": loader, "name": "load"}
+            self._browser.wait("Page.lifecycleEvent", self._session, **event)
+        self._browser.take("Page.lifecycleEvent", self._session)
         self.settle()
 
     def evaluate(self, expression: str) -> Any:

@@ -30,7 +30,9 @@ def _state(rng, density):
     scores = [max(-4.0, min(4.0, rng.gauss(0, 1.2))) for _ in range(n)]
     if rng.random() < 0.3:  # ties
         scores = [rng.choice(scores[: n // 2 + 1]) for _ in scores]
-    k = rng.choice([rng.uniform(0, n), rng.uniform(0, n), rng.randint(0, n), 0, n, rng.random() / 99])
+    k = rng.choice(
+        [rng.uniform(0, n), rng.uniform(0, n), rng.randint(0, n), 0, n, rng.random() / 99]
+    )
     return {
         "scores": scores,
         "k": k,
@@ -108,7 +110,9 @@ def _check_what_is_shown(page):
     if page["softness"] is None:
         assert softness == "–"
     else:
-        assert float(softness.removesuffix(" %")) == pytest.approx(100 * page["softness"], abs=0.051)
+        assert float(softness.removesuffix(" %")) == pytest.approx(
+            100 * page["softness"], abs=0.051
+        )
 
 
 def test_softness_is_that_of_calibrate_temperature(playground):
