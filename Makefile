@@ -39,7 +39,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve clean distclean
+.PHONY: help install demo test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve playground clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ docs: $(DOCS_STAMP) ## build the documentation into site/
 
 docs-serve: docs ## build the documentation and show it on localhost:8000
 	$(BIN)/python -m http.server --bind localhost --directory site $(PORT)
+
+playground: ## open the playground of the documentation in a browser
+	$(PYTHON) -m webbrowser -t "file://$(CURDIR)/docs/playground/index.html"
 
 # The wheel is built from the sdist. auditwheel finds the oldest glibc that can run it and names the
 # wheel after it; without a patcher it refuses to copy libraries into it.

@@ -230,14 +230,16 @@
   }
 
   async function copy(text, what) {
-    const done = await navigator.clipboard.writeText(text).then(
-      () => true,
-      () => copyBySelection(text),
-    );
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      done = copyBySelection(text);
+    }
     find("copied").textContent = done ? `${what} is copied.` : `Copy it by hand: ${text}`;
   }
 
-  /* Where the clipboard is closed to scripts, as in a frame of a file. */
+  /* Where the clipboard is closed to scripts, as on a page without encryption. */
   function copyBySelection(text) {
     const area = document.createElement("textarea");
     const focused = document.activeElement;
@@ -262,9 +264,11 @@
   function wireHandles() {
     const svg = find("weights");
     let drag = null; // {i, offset}: where on its handle the score was taken
+    let onLine = false; // whether the pointer went down beside all handles
 
     svg.addEventListener("pointerdown", (event) => {
       const i = scoreOf(event.target);
+      onLine = i === null;
       if (i === null || event.button !== 0) return;
       drag = { i, offset: state.scores[i] - scoreAt(event) };
       event.target.setPointerCapture(event.pointerId);
@@ -276,7 +280,7 @@
     for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => (drag = null));
 
     svg.addEventListener("click", (event) => {
-      if (event.target === svg) change(States.withAdded(state, scoreAt(event)));
+      if (onLine && event.target === svg) change(States.withAdded(state, scoreAt(event)));
     });
     svg.addEventListener("focusin", (event) => {
       const i = scoreOf(event.target);

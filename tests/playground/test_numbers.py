@@ -8,7 +8,7 @@ import torch
 
 import softorder as so
 
-DENSITIES = ("laplace", "logistic", "normal", "cauchy", "uniform")
+DENSITIES = tuple(so.densities.BUILT_IN)
 
 # Shows every state, and tells what the page has computed and what can be read from it.
 _SHOW = """(hashes => JSON.stringify(hashes.map(hash => {
@@ -83,6 +83,11 @@ def _softness(x, p, k):
 def _close(found, expected, tolerance=1e-9):
     found, expected = (torch.as_tensor(v, dtype=torch.float64) for v in (found, expected))
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_all_densities_can_be_chosen(playground):
+    shown = playground.evaluate("[...document.getElementsByName('density')].map(e => e.value)")
+    assert shown == list(so.densities.BUILT_IN)
 
 
 def test_200_random_states(playground):

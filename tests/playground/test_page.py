@@ -214,16 +214,29 @@ def test_a_wrong_link_is_told_and_shows_something(playground):
         assert playground.evaluate(hidden) is True
 
 
-def test_code_and_link_are_copied(small):
-    small.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }")
-    for button, expected in (
-        ("copy-python", _text(small, "#python")),
-        ("copy-link", PLAYGROUND.as_uri() + _START),
-    ):
-        small.evaluate(f"document.getElementById('{button}').click()")
-        small.settle()
-        assert small.evaluate("window.copied") == expected
+_CLIPBOARDS = {
+    "open": "",
+    "closed": "navigator.clipboard.writeText = () => Promise.reject(new Error('closed'));",
+    "absent": "Object.defineProperty(navigator, 'clipboard', {value: undefined});",
+}
+
+
+@pytest.mark.parametrize("clipboard", _CLIPBOARDS)
+def test_code_and_link_are_copied(small, browser, clipboard):
+    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    small.evaluate("window.read = navigator.clipboard.readText.bind(navigator.clipboard)")
+    small.evaluate(_CLIPBOARDS[clipboard])
+    expected = {
+        "copy-python": _text(small, "#python"),
+        "copy-link": PLAYGROUND.as_uri() + _START,
+    }
+    for button, text in expected.items():
+        small.evaluate(f"document.getElementById('{button}').scrollIntoView()")
+        place = _middle(small, f"#{button}")
+        small.drag(place, place)
         assert "is copied" in _text(small, "#copied")
+        assert small.evaluate("read()") == text
+        assert _focused(small) == button
 
 
 # --- everybody ------------------------------------------------------------------------------------
