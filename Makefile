@@ -4,6 +4,7 @@
 #   make test-all TEST_MINUTES=45           skip the tests that would start later than that
 #   make test-mutants ARGS="--only csrc"    extra arguments for python -m tests.mutation
 #   make bench ARGS="--help"                extra arguments for demo, bench, reproduce and test-sanitize
+#   make docs-serve PORT=8001               another port
 #   make install PYTHON=python3.12          another interpreter (for a new $(VENV))
 
 PYTHON  ?= python3
@@ -12,6 +13,7 @@ WORKERS ?= 2
 ARGS    ?=
 PYTEST_ARGS ?=
 TEST_MINUTES ?=
+PORT    ?= 8000
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
@@ -37,7 +39,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs clean distclean
+.PHONY: help install demo test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve playground clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +102,12 @@ reproduce: $(DATA_STAMP) ## run the papers' experiments, the quick presets (unde
 docs: export NO_MKDOCS_2_WARNING ?= 1
 docs: $(DOCS_STAMP) ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+docs-serve: docs ## build the documentation and show it on localhost:8000
+	$(BIN)/python -m http.server --bind localhost --directory site $(PORT)
+
+playground: ## open the playground of the documentation in a browser
+	$(PYTHON) -m webbrowser -t "file://$(CURDIR)/docs/playground/index.html"
 
 # The wheel is built from the sdist. auditwheel finds the oldest glibc that can run it and names the
 # wheel after it; without a patcher it refuses to copy libraries into it.
