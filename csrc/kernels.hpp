@@ -12,6 +12,7 @@
 #include "order/order.hpp"
 #include "permutahedron/permutahedron.hpp"
 #include "permutation/permutation.hpp"
+#include "placement/placement.hpp"
 #include "row_softmax/row_softmax.hpp"
 #include "sort/sort.hpp"
 #include "threshold/topk.hpp"
@@ -29,6 +30,8 @@
   X(soft_sort_backward, SoftOrder)          \
   X(permutation_forward, Permutation)       \
   X(permutation_backward, Permutation)      \
+  X(placement_forward, Placement)           \
+  X(placement_backward, Placement)          \
   X(isotonic, Isotonic)                     \
   X(projected_rank_forward, Permutahedron)  \
   X(projected_rank_backward, Permutahedron) \
@@ -45,7 +48,7 @@ SOFTORDER_KERNELS(SOFTORDER_DECLARE)
 #undef SOFTORDER_DECLARE
 
 // To be raised whenever a struct of arguments changes its meaning, here and in native.py.
-constexpr std::int32_t kInterface = 3;
+constexpr std::int32_t kInterface = 4;
 
 // What a caller needs to know of a kernel.
 struct Entry {

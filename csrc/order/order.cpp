@@ -1,8 +1,8 @@
-// Soft ranks and soft sort of the rows of a matrix, with the Laplace density: sort, sum and put back
-// in one go.
+// Soft ranks and soft sort of the rows of a matrix, with the densities whose F-sums take linear time: sort, sum
+// and put back in one go.
 #include "kernels.hpp"
 
-#include "order/laplace.hpp"
+#include "order/densities.hpp"
 #include "sort/sorted_row.hpp"
 
 namespace softorder {
@@ -12,26 +12,27 @@ template <class T> T* row_of(const void* matrix, const SoftOrder& a, std::size_t
   return static_cast<T*>(const_cast<void*>(matrix)) + row * a.n;
 }
 
-template <class T> struct Row : SortedRow<T> {
+// Order: LaplaceOrder<T>, or that of another density.
+template <class T, class Order> struct Row : SortedRow<T> {
   double temperature;
 
   Row(const SoftOrder& a, std::size_t row)
       : SortedRow<T>(row_of<T>(a.values, a, row), a.order + row * a.n, a.n),
         temperature(a.temperature[row * a.temperature_stride]) {}
 
-  LaplaceOrder<T> sums(Team team) const { return {this->finite_values(), this->finite, temperature, team}; }
+  Order sums(Team team) const { return {this->finite_values(), this->finite, temperature, team}; }
 };
 
-template <class T> void write_ranks(const SoftOrder& a, std::size_t i, Team team) {
-  const Row<T> row(a, i);
+template <class T, class Order> void write_ranks(const SoftOrder& a, std::size_t i, Team team) {
+  const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
   if (row.finite > 0) row.sums(team).ranks(row.finite_order(), out, a.descending, row.present());
   row.finish_ranks(out, a.descending);
 }
 
-template <class T> void write_rank_gradients(const SoftOrder& a, std::size_t i, Team team) {
-  const Row<T> row(a, i);
+template <class T, class Order> void write_rank_gradients(const SoftOrder& a, std::size_t i, Team team) {
+  const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
   if (a.grad_temperature) a.grad_temperature[i] = 0;
@@ -42,23 +43,23 @@ template <class T> void write_rank_gradients(const SoftOrder& a, std::size_t i, 
   a.grad_temperature[i] = row.sums(team).ranks_by_temperature(row.finite_order(), upstream, a.descending);
 }
 
-template <class T> typename LaplaceOrder<T>::Roots roots_of(const SoftOrder& a, std::size_t row, T* t) {
+template <class T> Roots<T> roots_of(const SoftOrder& a, std::size_t row, T* t) {
   return {t, a.segment + row * a.n, row_of<T>(a.rest, a, row), row_of<T>(a.slope, a, row)};
 }
 
-template <class T> void write_sorted(const SoftOrder& a, std::size_t i, Team team) {
-  const Row<T> row(a, i);
+template <class T, class Order> void write_sorted(const SoftOrder& a, std::size_t i, Team team) {
+  const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
-  if (row.finite > 0) row.sums(team).roots(roots_of<T>(a, i, out));
+  if (row.finite > 0) row.sums(team).roots(sort_levels(row.finite), roots_of<T>(a, i, out));
   std::fill(out + row.finite, out + a.n, kInfinity<T>);
   if (!a.descending) return;
   std::reverse(out, out + row.present());
   std::fill(out + row.present(), out + a.n, -kInfinity<T>);
 }
 
-template <class T> void write_sort_gradients(const SoftOrder& a, std::size_t i, Team team) {
-  const Row<T> row(a, i);
+template <class T, class Order> void write_sort_gradients(const SoftOrder& a, std::size_t i, Team team) {
+  const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
   if (a.grad_temperature) a.grad_temperature[i] = 0;
@@ -69,9 +70,10 @@ template <class T> void write_sort_gradients(const SoftOrder& a, std::size_t i, 
     std::reverse_copy(upstream, upstream + row.present(), mirrored.get());
     upstream = mirrored.get();
   }
-  const auto roots = roots_of<T>(a, i, nullptr);
-  row.sums(team).roots_vjp(row.finite_order(), upstream, roots, out);
-  if (a.grad_temperature) a.grad_temperature[i] = row.sums(team).roots_by_temperature(upstream, roots);
+  const Levels levels = sort_levels(row.finite);
+  const Roots<T> roots = roots_of<T>(a, i, nullptr);
+  row.sums(team).roots_vjp(levels, row.finite_order(), upstream, roots, out);
+  if (a.grad_temperature) a.grad_temperature[i] = row.sums(team).roots_by_temperature(levels, upstream, roots);
 }
 
 // Calls finish(a, row, team) for every row, which it has sorted before if there are scores.
@@ -91,23 +93,19 @@ template <class T, class Finish> void run(const SoftOrder& a, Finish finish) {
 }  // namespace
 
 void soft_rank_forward(const SoftOrder& a) {
-  const NoDenormals guard;
-  return a.wide ? run<double>(a, write_ranks<double>) : run<float>(a, write_ranks<float>);
+  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { run<T>(a, write_ranks<T, Order<T>>); });
 }
 
 void soft_rank_backward(const SoftOrder& a) {
-  const NoDenormals guard;
-  return a.wide ? run<double>(a, write_rank_gradients<double>) : run<float>(a, write_rank_gradients<float>);
+  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { run<T>(a, write_rank_gradients<T, Order<T>>); });
 }
 
 void soft_sort_forward(const SoftOrder& a) {
-  const NoDenormals guard;
-  return a.wide ? run<double>(a, write_sorted<double>) : run<float>(a, write_sorted<float>);
+  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { run<T>(a, write_sorted<T, Order<T>>); });
 }
 
 void soft_sort_backward(const SoftOrder& a) {
-  const NoDenormals guard;
-  return a.wide ? run<double>(a, write_sort_gradients<double>) : run<float>(a, write_sort_gradients<float>);
+  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { run<T>(a, write_sort_gradients<T, Order<T>>); });
 }
 
 }  // namespace softorder

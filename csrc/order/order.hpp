@@ -15,12 +15,12 @@ struct SoftOrder {
   void* out;                // forward: ranks or sorted scores; backward: gradients of the scores
   void* values;             // the scores in ascending order, and where they came from: written by the
   std::int32_t* order;      // forward pass, read by the backward pass
-  std::int32_t* segment;    // soft sort only, likewise: see LaplaceOrder::Roots
+  std::int32_t* segment;    // soft sort only, likewise: see order/roots.hpp
   void* rest;
   void* slope;
   double* grad_temperature;  // backward only, one per row; may be null
   std::size_t rows, n, temperature_stride;
-  std::int32_t descending, wide, threads;
+  std::int32_t density, descending, wide, threads;
 };
 
 }  // namespace softorder

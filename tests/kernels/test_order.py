@@ -2,19 +2,23 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 import softorder as so
+from softorder.densities import BUILT_IN
 from softorder.kernels import _native, order
+from softorder.kernels._density_numbers import number_of
 from tests import bank
 from tests.kernels.fused import vjp
 from tests.runtime.processes import run
 
 _DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 _FAMILIES = pytest.mark.parametrize("family", bank.FAMILIES)
+_LAPLACE, _UNIFORM = (number_of(BUILT_IN[name]) for name in ("laplace", "uniform"))
 _TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}
 _N = 90
 
@@ -51,12 +55,12 @@ def _assert_heat(heat, terms, tolerance=1e-10):
 def test_ranks(family, dtype):
     x, v = _problem(family, dtype)
     for temperature, descending in itertools.product(bank.TEMPERATURES, (False, True)):
-        found = order.rank.forward(x, _tau(temperature), descending)
+        found = order.rank.forward(x, _tau(temperature), descending, _LAPLACE)
         tails, above = _tails(x, x, temperature)
         ranks = 0.5 + np.where(above, 1 - tails, tails).sum(1)
         expected = _N + 1 - ranks if descending else ranks
         np.testing.assert_allclose(found[0].double(), expected, rtol=_TOLERANCE[dtype])
-        settings = _tau(temperature), descending
+        settings = _tau(temperature), descending, _LAPLACE
         gradient, heat = vjp(order.rank, v, x, found, *settings, by_temperature=True)
         g = v.double().numpy()
         terms = (g[:, None] - g) * tails / temperature * (-1 if descending else 1)
@@ -70,7 +74,7 @@ def test_ranks(family, dtype):
 def test_sorted(family, dtype):
     x, v = _problem(family, dtype)
     for temperature in bank.TEMPERATURES:
-        found = order.sort.forward(x, _tau(temperature), False)
+        found = order.sort.forward(x, _tau(temperature), False, _LAPLACE)
         t, values, places, segment, rest, slope = found
         assert (t.diff() >= 0).all()
         values, upper = values.double().numpy(), np.signbit(rest.numpy())
@@ -91,7 +95,7 @@ def test_sorted(family, dtype):
         terms = v.double().numpy()[:, None] * tails / tails.sum(1, keepdims=True)
         gradient[places.long()] = torch.from_numpy(terms.sum(0))
         by_scores, heat = vjp(
-            order.sort, v, x, found, _tau(temperature), False, by_temperature=True
+            order.sort, v, x, found, _tau(temperature), False, _LAPLACE, by_temperature=True
         )
         scale = np.abs(terms).sum(0).max()
         assert (by_scores.double() - gradient).abs().max() <= _TOLERANCE[dtype] * scale
@@ -100,13 +104,13 @@ def test_sorted(family, dtype):
 
 
 @_DTYPES
-def test_descending_mirrors(dtype):
+def test_descending_mirrors(dtype, density=_LAPLACE):
     x, v = _problem("normal", dtype)
-    up = order.sort.forward(x, _tau(0.3), False)
-    down = order.sort.forward(x, _tau(0.3), True)
+    up = order.sort.forward(x, _tau(0.3), False, density)
+    down = order.sort.forward(x, _tau(0.3), True, density)
     assert torch.equal(down[0], up[0].flip(-1))
-    mirrored = vjp(order.sort, v.flip(-1), x, down, _tau(0.3), True, by_temperature=True)
-    expected = vjp(order.sort, v, x, up, _tau(0.3), False, by_temperature=True)
+    mirrored = vjp(order.sort, v.flip(-1), x, down, _tau(0.3), True, density, by_temperature=True)
+    expected = vjp(order.sort, v, x, up, _tau(0.3), False, density, by_temperature=True)
     assert all(map(torch.equal, mirrored, expected))
 
 
@@ -143,12 +147,14 @@ torch.set_num_threads({threads})
 for n, dtype in ((30, torch.float64), (50_000, torch.float64), (50_000, torch.float32)):
     torch.manual_seed(n)
     x, v = torch.randn(2, n, dtype=dtype, requires_grad=True), torch.randn(2, n, dtype=dtype)
-    for operator in (so.soft_rank, so.soft_sort):
-        for temperature in (1e-5, 1e-2, 10.0) if {threads} > 1 else (1e-2,):
+    cases = [(operator, t, "laplace") for operator in (so.soft_rank, so.soft_sort)
+             for t in ((1e-5, 1e-2, 10.0) if {threads} > 1 else (1e-2,))]
+    cases += [(operator, 1e-2, "uniform") for operator in (so.soft_rank, so.soft_sort)]
+    for operator, temperature, method in cases:
             answers = []
             for kind in _native.KINDS:
                 with _native.use(kind):
-                    y = operator(x, temperature=temperature)
+                    y = operator(x, temperature=temperature, method=method)
                     answers.append((y.detach(), torch.autograd.grad(y, x, v)[0]))
             (y, g), (z, h) = answers
             close = 1e-9 if dtype == torch.float64 else 1e-4
@@ -162,15 +168,85 @@ def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
     run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
 
 
+# ---- the uniform density ------------------------------------------------------------------------
+
+
+@_DTYPES
+def test_uniform_descending_mirrors(dtype):
+    test_descending_mirrors(dtype, _UNIFORM)
+
+
+def _clustered(dtype, shift):
+    """Clusters of scores around far outliers, and everything shifted."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    x = np.concatenate([rng.random(n // 2) * n, rng.random(n // 2) * 20 + 4 * n]) + shift
+    x[:3] = -1e30, 1e30, -1e25
+    return torch.from_numpy(rng.permutation(x)).to(dtype)
+
+
+@_DTYPES
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_uniform_windows_do_not_cancel(dtype, shift):
+    """Ranks, gradients and roots behind thousands of scores that are far away."""
+    x = _clustered(dtype, shift)
+    v = torch.linspace(-1, 2, len(x), dtype=torch.float64).sin().to(dtype)
+    temperature = 4.0
+    found = order.rank.forward(x, _tau(temperature), False, _UNIFORM)
+    wide = x.double().numpy()
+    u = (wide[:, None] - wide) / temperature
+    ranks = 0.5 + np.clip(u + 0.5, 0, 1).sum(1)
+    close = 1e-14 if dtype == torch.float64 else 1e-7
+    np.testing.assert_allclose(found[0].double(), ranks, rtol=close)
+    settings = _tau(temperature), False, _UNIFORM
+    gradient, heat = vjp(order.rank, v, x, found, *settings, by_temperature=True)
+    near, g = abs(u) < 0.5, v.double().numpy()
+    terms = (g[:, None] - g) * near / temperature
+    assert (
+        abs(gradient.double().numpy() - terms.sum(1)) <= close * abs(terms).sum(1) + 1e-30
+    ).all()
+    _assert_heat(heat, -g[:, None] * u * near / temperature, 1e-12)
+
+    t, values, places, segment, rest, slope = order.sort.forward(x, *settings)
+    assert (t.diff() >= 0).all()
+    centre = values.double().numpy()[segment]
+    u = ((centre[:, None] - values.double().numpy()) + rest.double().numpy()[:, None]) / temperature
+    levels = np.arange(len(x)) + 0.5
+    assert (
+        abs(np.clip(u + 0.5, 0, 1).sum(1) - levels) <= 20 * close * slope.double().numpy()
+    ).all()
+    near = abs(u) < 0.5
+    edge = abs(abs(u) - 0.5).min(1) > 1e-4  # else rounding decides who is in the window
+    np.testing.assert_array_equal(slope.numpy()[edge], near.sum(1)[edge])
+
+
+@_DTYPES
+def test_a_uniform_root_on_a_plateau_is_in_the_middle(dtype):
+    """Where no window holds a score: thresholds of a permutation, at whole levels."""
+    x = torch.tensor([0.0, 10.0, 10.1, 30.0], dtype=dtype)
+    p = so.soft_permutation(x, method="uniform", temperature=1.0)
+    target = torch.arange(4)
+    losses = so.losses.permutation_cross_entropy(
+        x, target, method="uniform", temperature=1.0, reduction="none"
+    )
+    torch.testing.assert_close(losses, -p.diagonal().log(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("density", [_LAPLACE, _UNIFORM])
 @pytest.mark.parametrize("n", [0, 1])
-def test_hardly_anything(n):
+def test_hardly_anything(n, density):
     x = torch.ones(3, n)
-    settings = _tau(1.0), False
+    settings = _tau(1.0), False, density
     ranks, sorted_ = order.rank.forward(x, *settings), order.sort.forward(x, *settings)
     assert torch.equal(ranks[0], x)
     assert torch.equal(sorted_[0], x)
     assert not vjp(order.rank, x, x, ranks, *settings)[0].any()
     assert torch.equal(vjp(order.sort, x, x, sorted_, *settings)[0], x)
+
+
+def _loss(scores):
+    target = torch.arange(scores.shape[-1]).expand_as(scores)
+    return so.losses.permutation_cross_entropy(scores, target)
 
 
 def test_eager_calls_run_fused():
@@ -179,6 +255,9 @@ def test_eager_calls_run_fused():
         so.soft_rank: ("soft_rank_forward", "soft_rank_backward"),
         so.soft_sort: ("soft_sort_forward", "soft_sort_backward"),
         so.soft_permutation: ("permutation_forward", "permutation_backward"),
+        partial(so.soft_rank, method="uniform"): ("soft_rank_forward", "soft_rank_backward"),
+        partial(so.soft_sort, method="uniform"): ("soft_sort_forward", "soft_sort_backward"),
+        _loss: ("placement_forward", "placement_backward"),
     }
     for operator, names in calls.items():
         before = [_native.calls[name] for name in names]

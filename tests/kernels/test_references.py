@@ -18,8 +18,12 @@ from tests.oracles.densities import BUILT_IN
 
 _SMALL, _LARGE = 6, 40
 _KERNELS = {
-    "rank": (order.rank, lambda n: ()),
-    "sort": (order.sort, lambda n: ()),
+    **{
+        f"{operator}-{name}": (getattr(order, operator), lambda n, i=i: (i,))
+        for operator in ("rank", "sort")
+        for i, name in enumerate(BUILT_IN)
+        if name in ("laplace", "uniform")
+    },
     **{
         f"permutation-{name}": (permutation.permutation, lambda n, i=i: (i, max(n // 2, 1)))
         for i, name in enumerate(BUILT_IN)

@@ -18,6 +18,7 @@ from tests.kernels.watched import Watched
 pytest.importorskip("triton", reason="Triton is not installed")
 pytestmark = pytest.mark.usefixtures("triton_serves")
 
+_LAPLACE = direct._LAPLACE
 _LINEAR = pytest.mark.parametrize("density", ["laplace", "uniform"])
 _DTYPES = pytest.mark.parametrize(
     "dtype",
@@ -126,9 +127,9 @@ def test_the_operators_agree_with_their_fakes():
     x, tau = torch.randn(3, 20), torch.tensor(0.5).double()
     for kernel, name in ((order.rank, "soft_rank"), (order.sort, "soft_sort")):
         operator = getattr(torch.ops.softorder, name)
-        torch.library.opcheck(operator, (x, tau, False), test_utils="test_faketensor")
-        found = kernel.forward(x, tau, False)
-        arguments = (torch.ones_like(x), list(kernel.keep(x, found)), tau, False, True)
+        torch.library.opcheck(operator, (x, tau, False, _LAPLACE), test_utils="test_faketensor")
+        found = kernel.forward(x, tau, False, _LAPLACE)
+        arguments = (torch.ones_like(x), list(found[1:]), tau, False, True, _LAPLACE)
         backward = getattr(torch.ops.softorder, f"{name}_vjp")
         torch.library.opcheck(backward, arguments, test_utils="test_faketensor")
 
@@ -163,8 +164,8 @@ def test_rows_that_are_longer_than_a_tile(monkeypatch, split, kernel):
     for kind in ("triton", "torch"):
         with _native.use(kind):
             for kernels in (order.rank, order.sort):
-                found = kernels.forward(x, tau, True)
-                gradients = vjp(kernels, v, x, found, tau, True, by_temperature=True)
+                found = kernels.forward(x, tau, True, _LAPLACE)
+                gradients = vjp(kernels, v, x, found, tau, True, _LAPLACE, by_temperature=True)
                 answers.append((found[0], *gradients))
     for one, other in zip(answers[:2], answers[2:], strict=True):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
@@ -179,12 +180,12 @@ def test_launches_ask_nothing(n):
     x[1, :2] = torch.tensor([math.inf, -math.inf])
     tau = torch.tensor([0.5, 1.0], dtype=torch.float64)
     with Watched() as watched:
-        ranks = kernels.rank(x, tau, True)
-        kernels.rank_vjp(x, ranks[1:], tau, True, True)
-        sorted_ = kernels.sort(x, tau, True)
-        kernels.sort_vjp(x, sorted_[1:], tau, True, True)
+        ranks = kernels.rank(x, tau, True, _LAPLACE)
+        kernels.rank_vjp(x, ranks[1:], tau, True, True, _LAPLACE)
+        sorted_ = kernels.sort(x, tau, True, _LAPLACE)
+        kernels.sort_vjp(x, sorted_[1:], tau, True, True, _LAPLACE)
     assert x.nbytes < watched.largest <= 256 * x.numel() + 4096
-    by_scores, _ = vjp(order.rank, torch.ones_like(x), x, ranks, tau, True)
+    by_scores, _ = vjp(order.rank, torch.ones_like(x), x, ranks, tau, True, _LAPLACE)
     assert by_scores.abs().max() < 1e-6  # ranks add up to a constant
 
 

@@ -51,7 +51,11 @@ ALONE = 255  #: the partner of an output that is no part of a sum
 
 _ORDER = (
     "scores upstream temperature out values order segment rest slope grad_temperature "
-    "rows n temperature_stride descending wide threads"
+    "rows n temperature_stride density descending wide threads"
+)
+_PLACEMENT = (
+    "scores temperature first last upstream losses values order gradient grad_temperature "
+    "rows n temperature_stride density descending wide threads"
 )
 _PERMUTATION = (
     "scores centre rest temperature out upstream rows k n temperature_stride "
@@ -79,6 +83,8 @@ FIELDS = {
     "soft_sort_backward": _ORDER,
     "permutation_forward": _PERMUTATION,
     "permutation_backward": _PERMUTATION,
+    "placement_forward": _PLACEMENT,
+    "placement_backward": _PLACEMENT,
     "isotonic": "s w first rows n entropic wide threads",
     "projected_rank_forward": _PROJECTION,
     "projected_rank_backward": _PROJECTION,

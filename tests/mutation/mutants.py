@@ -95,7 +95,7 @@ COMPILED = (
         ("tests/kernels/test_permutation.py",),
     ),
     Mutant(
-        "csrc/order/laplace.hpp",
+        "csrc/order/laplace_blocks.hpp",
         "if (i > 1) carry[i].left +=",
         "if (i > 2) carry[i].left +=",
         "from its third block on, a long row forgets the first",
@@ -225,8 +225,8 @@ PYTHON = (
     ),
     Mutant(
         "src/softorder/losses/permutation.py",
-        "(total / (~ignored).sum() if",
-        "(total / ignored.numel() if",
+        "total = total / ((places >= 0) & (x > -math.inf)).sum()",
+        "total = total / places.numel()",
         "the mean of a permutation's cross-entropy counts what is ignored",
         ("tests/losses/test_permutation.py",),
     ),

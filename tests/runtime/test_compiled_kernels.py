@@ -9,6 +9,7 @@ import softorder as so
 from softorder.kernels import _native
 
 _TARGET = torch.arange(4)
+_PLACES = torch.arange(20).flip(0).repeat(4, 1)
 
 _CALLS = {
     "soft_topk": lambda x: so.soft_topk(x, 3),
@@ -22,6 +23,8 @@ _CALLS = {
     "softsort": lambda x: so.soft_permutation(x, k=3, method="softsort"),
     "neuralsort": lambda x: so.soft_permutation(x, k=3, method="neuralsort"),
     "network": lambda x: so.soft_permutation(x, k=3, method="network"),
+    "soft_rank, uniform": lambda x: so.soft_rank(x, method="uniform"),
+    "permutation loss": lambda x: so.losses.permutation_cross_entropy(x, _PLACES),
     "top-k loss": lambda x: so.losses.top_k_cross_entropy(x, _TARGET, [0.5, 0.0, 0.5]),
 }
 

@@ -12,6 +12,7 @@ from softorder.densities import BUILT_IN, Density, UserDensity
 NUMBERED = tuple(BUILT_IN.values())
 COMPILED = 5  #: so many of them the compiled library knows: the first ones
 _NUMBER = {density.name: number for number, density in enumerate(NUMBERED)}
+_WALKED = tuple(_NUMBER[name] for name in ("laplace", "uniform"))
 _users: WeakValueDictionary[int, Density] = WeakValueDictionary()
 _traced: dict[int, Density] = {}  # kept alive for the graphs that name them
 
@@ -33,6 +34,11 @@ def _keep(address: int) -> int:
     law = ctypes.cast(address, ctypes.py_object).value
     _traced[address] = UserDensity(law)
     return address
+
+
+def is_walked(number: int) -> bool:
+    """Whether compiled kernels order scores by this density in one walk: csrc/order/densities.hpp."""
+    return number in _WALKED
 
 
 def density_of(number: int) -> Density:

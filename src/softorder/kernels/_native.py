@@ -40,12 +40,14 @@ KERNELS = {
     "sort": "3P2N2i",
     "fsum": "9P6N5i",
     "fsum_invert": "6P6N3i",
-    "soft_rank_forward": "10P3N3i",
-    "soft_rank_backward": "10P3N3i",
-    "soft_sort_forward": "10P3N3i",
-    "soft_sort_backward": "10P3N3i",
+    "soft_rank_forward": "10P3N4i",
+    "soft_rank_backward": "10P3N4i",
+    "soft_sort_forward": "10P3N4i",
+    "soft_sort_backward": "10P3N4i",
     "permutation_forward": "6P4N4i",
     "permutation_backward": "6P4N4i",
+    "placement_forward": "10P3N4i",
+    "placement_backward": "10P3N4i",
     "isotonic": "3P2N3i",
     "projected_rank_forward": "8P3N4i",
     "projected_rank_backward": "8P3N4i",
@@ -54,7 +56,7 @@ KERNELS = {
     "network": "8P5N5i",
     "row_softmax": "7P4N4i",
 }
-INTERFACE = 3  #: kInterface of csrc/kernels.hpp: what the fields mean
+INTERFACE = 4  #: kInterface of csrc/kernels.hpp: what the fields mean
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()

@@ -95,14 +95,15 @@ class Fused:
     Both are operators, `softorder::<name>` and `softorder::<name>_vjp`, and the second is the
     registered derivative of the first: torch.compile calls the same kernels as eager mode.
 
-    forward(scores, temperature, descending, *options)
-        a tuple of new tensors, the result first.
-    keep(scores, found, *options)
+    forward(scores, temperature, *tensors, descending, *options)
+        a tuple of new tensors, the result first. `tensors` names those that it takes beside the
+        scores, without a derivative and plain where these are.
+    keep(scores, found, *tensors, *options)
         those of the scores and of what was found that `vjp` needs; the first of them has the
         shape of the scores.
     vjp(upstream, kept, temperature, descending, by_temperature, *options)
         the gradients of the scores and, if wanted, of the temperature of every row (float64).
-    fake(scores, temperature, descending, *options)
+    fake(scores, temperature, *tensors, descending, *options)
         empty tensors of the shapes and types that `forward` returns.
     compiled(*options)
         whether the compiled library, and Triton's kernel, know these options.
@@ -114,6 +115,7 @@ class Fused:
         *,
         options: str,
         outputs: int,
+        tensors: tuple[str, ...] = (),
         reference: Pair,
         cpu: Pair,
         triton: Pair | None = None,
@@ -123,19 +125,20 @@ class Fused:
         learns_temperature: bool = False,
     ) -> None:
         self.keep, self.compiled, self.learns_temperature = keep, compiled, learns_temperature
-        self._has_triton = triton is not None
-        settings = f"Tensor temperature, bool descending{{}}{options and ', ' + options}"
+        self._has_triton, self._tensors = triton is not None, len(tensors)
+        options = options and ", " + options
+        given = "".join(f"Tensor {tensor}, " for tensor in ("scores", "temperature", *tensors))
         self.forward = Operator(
-            f"{name}(Tensor scores, {settings.format('')}) -> ({', '.join(['Tensor'] * outputs)})",
+            f"{name}({given}bool descending{options}) -> ({', '.join(['Tensor'] * outputs)})",
             reference=_bare(reference.forward),
             cpu=_bare(cpu.forward),
             triton=triton and _bare(triton.forward),
-            compiled=lambda scores, temperature, descending, *options: compiled(*options),
+            compiled=lambda *arguments: compiled(*arguments[3 + len(tensors) :]),
             fake=_bare(fake),
         )
         self.vjp = Operator(
-            f"{name}_vjp(Tensor upstream, Tensor[] kept,"
-            f" {settings.format(', bool by_temperature')}) -> (Tensor, Tensor)",
+            f"{name}_vjp(Tensor upstream, Tensor[] kept, Tensor temperature, bool descending,"
+            f" bool by_temperature{options}) -> (Tensor, Tensor)",
             reference=reference.vjp,
             cpu=cpu.vjp,
             triton=triton and triton.vjp,
@@ -146,7 +149,9 @@ class Fused:
             f"softorder::{name}", self._backward, setup_context=self._remember, lib=library
         )
 
-    def serves(self, scores: Tensor, temperature: Tensor, *options: Any) -> bool:
+    def serves(
+        self, scores: Tensor, temperature: Tensor, *options: Any, tensors: Sequence[Tensor] = ()
+    ) -> bool:
         """Whether there is more to this kernel than its reference, here and now.
 
         torch.func and forward mode are not content with a vector-Jacobian product.
@@ -158,7 +163,7 @@ class Fused:
         if _check.eager():
             if self._has_triton and _triton.serves(scores):
                 return type(scores) in _check.PLAIN
-            return _native.serves(scores, temperature, most=_native.INT32)
+            return _native.serves(scores, temperature, *tensors, most=_native.INT32)
         if not _check.traceable():
             return False
         return (self._has_triton and _triton.serves_traced(scores)) or (
@@ -172,8 +177,10 @@ class Fused:
         return type(upstream) in _check.PLAIN and upstream.layout is torch.strided
 
     def _remember(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        scores, temperature, descending, *options = inputs
-        ctx.save_for_backward(temperature, *self.keep(scores, as_tuple(output), *options))
+        scores, temperature = inputs[:2]
+        tensors, (descending, *options) = inputs[2 : 2 + self._tensors], inputs[2 + self._tensors :]
+        kept = self.keep(scores, as_tuple(output), *tensors, *options)
+        ctx.save_for_backward(temperature, *kept)
         ctx.statics = descending, options
 
     def _backward(self, ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
@@ -184,7 +191,8 @@ class Fused:
             upstream, kept, temperature, descending, learns, *options
         )
         by_temperature = by_temperature if learns else None
-        return by_scores, by_temperature, None, *(None for _ in options)
+        others = (None,) * (self._tensors + 1 + len(options))
+        return by_scores, by_temperature, *others
 
 
 def as_tuple(found: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:

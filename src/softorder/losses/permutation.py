@@ -68,17 +68,19 @@ def permutation_cross_entropy(
     _check.reduction(reduction)
     compute = computation("permutation_cross_entropy", method)
     x = _rows.rows(scores, dim, mask)
-    ignored = (target == ignore_index).movedim(dim, -1) | (x == -math.inf)
+    places = target if dim == -1 or dim == scores.dim() - 1 else target.movedim(dim, -1)
+    if ignore_index >= 0:  # what is negative has no loss
+        places = torch.where(places == ignore_index, -1, places)
     if x.shape[-1] == 0:
         losses = x.clone()
     else:
-        places = torch.where(ignored, 0, target.movedim(dim, -1))
         losses = compute(x, places, _axis.per_row(temperature, x), descending)
-        losses = torch.where(ignored, 0.0, losses)
     if reduction == "none":
         return _axis.back(losses, scores, dim)
     total = losses.sum()
-    return (total / (~ignored).sum() if reduction == "mean" else total).to(scores.dtype)
+    if reduction == "mean":
+        total = total / ((places >= 0) & (x > -math.inf)).sum()
+    return total.to(scores.dtype)
 
 
 class PermutationCrossEntropyLoss(Tempered):

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density
-from softorder.kernels import order, permutation
-from softorder.kernels._density_numbers import NUMBERED, number_of
-from softorder.kernels.formulas import inverse
+from softorder.kernels import order, permutation, placement
+from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
+from softorder.kernels._operators import Fused
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
-from softorder.kernels.permutation.shares import edge, log_share
+from softorder.kernels.placement.reference import levels_of as levels_of_all
+from softorder.kernels.placement.reference import losses_between
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
 from softorder.methods import fused
@@ -59,18 +60,16 @@ class FSumMethod(Method):
         self.cost = _FAST if density.linear else _TILED
         orders = ("soft_rank", "soft_sort") if density is BUILT_IN["laplace"] else ()
         self.sharded = ("soft_quantile", *orders)
+        self.number = number_of(density) if density in NUMBERED else -1
+        self.walked = is_walked(self.number)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._rank, descending=descending)
-        if self.density is not BUILT_IN["laplace"]:
-            return plain(scores, temperature)
-        return fused.run(order.rank, scores, temperature, descending, plain)
+        return self._walked(order.rank, scores, temperature, descending, plain)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         plain = partial(self._sort, descending=descending)
-        if self.density is not BUILT_IN["laplace"]:
-            return plain(scores, temperature)
-        return fused.run(order.sort, scores, temperature, descending, plain)
+        return self._walked(order.sort, scores, temperature, descending, plain)
 
     def soft_permutation(
         self, scores: Tensor, temperature: Tensor, descending: bool, k: int
@@ -78,7 +77,7 @@ class FSumMethod(Method):
         plain = partial(self._permutation, descending=descending, k=k)
         if self.density not in NUMBERED:
             return plain(scores, temperature)
-        options = number_of(self.density), k
+        options = self.number, k
         return fused.run(permutation.permutation, scores, temperature, descending, plain, *options)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
@@ -112,26 +111,29 @@ class FSumMethod(Method):
         descending: bool,
         last: Tensor | None = None,
     ) -> Tensor:
-        """-log Σ_j P[j, i] over j from target_i to last_i, in float64; 0 for absent elements."""
-        scores = scores.double()
-        rows = sort_rows(scores)
-        levels = torch.arange(rows.n + 1, device=scores.device)
-        centre, rest = self._roots(scores, rows, levels, temperature)
-        first, last = target, target if last is None else last
-        if descending:
-            first, last = rows.available - 1 - last, rows.available - 1 - first
-        inside = (first >= 0) & (last < rows.n)
-        ends = torch.where(inside, first, 0), torch.where(inside, last, 0) + 1
-        scale = inverse(temperature, scores.dtype)
-        below, above = (edge(centre.gather(-1, j), rest.gather(-1, j), scores, scale) for j in ends)
-        entry = torch.where(inside, log_share(self.density, below, above), -math.inf)
-        if rows.finite is not None and rows.present is not None:
-            # what is certain shares the last places with its equals
-            within = torch.minimum(last + 1, rows.present) - torch.maximum(first, rows.finite)
-            crowd = torch.log(within.clamp(min=0) / (rows.present - rows.finite).to(entry.dtype))
-            entry = torch.where(scores == math.inf, crowd, entry)
-            entry = torch.where(scores == -math.inf, 0.0, entry)
-        return rows.spoil(-entry)
+        """-log Σ_j P[j, i] over j from target_i to last_i, in float64.
+
+        0 for absent elements, and where the target is negative.
+        """
+        places = target, target if last is None else last
+        plain = partial(self._losses, places=places, descending=descending)
+        places = tuple(place.long() for place in places)
+        return self._walked(placement.placement, scores, temperature, descending, plain, places)
+
+    def _walked(
+        self,
+        kernel: Fused,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        plain: fused.Plain,
+        tensors: tuple[Tensor, ...] = (),
+    ) -> Tensor:
+        """By a kernel that knows the densities whose sums take one walk along sorted scores."""
+        if not self.walked:
+            return plain(scores, temperature)
+        settings = scores, temperature, descending, plain, self.number
+        return fused.run(kernel, *settings, tensors=tensors)
 
     def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
@@ -150,6 +152,21 @@ class FSumMethod(Method):
         centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
         p = between(x, rows, centre, rest, temperature, descending, self.density)
         return p.to(scores.dtype)
+
+    def _losses(
+        self,
+        scores: Tensor,
+        temperature: Tensor,
+        places: tuple[Tensor, Tensor],
+        descending: bool,
+    ) -> Tensor:
+        x = scores.double()
+        rows = sort_rows(x)
+        levels = levels_of_all(rows).double().expand(*x.shape[:-1], -1)
+        centre, rest = self._roots(x, rows, levels, temperature)
+        rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
+        found = self.density, rows, x, (centre, rest), temperature, places, descending
+        return losses_between(*found)
 
     def _inverse(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor

@@ -25,16 +25,17 @@ def run(
     descending: bool,
     plain: Plain,
     *options: Any,
+    tensors: tuple[Tensor, ...] = (),
 ) -> Tensor:
     """The kernel's result; where it cannot run, `plain(scores, temperature)`, which is the same."""
-    if not kernel.serves(scores, temperature, *options):
+    if not kernel.serves(scores, temperature, *options, tensors=tensors):
         return plain(scores, temperature)
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:
         temperature = temperature.to(scores.device).expand(scores.shape[:-1])
     if learns and _check.eager():
-        return _apply(scores, temperature, descending, kernel, plain, options)
-    return as_tuple(kernel.forward(scores, temperature, descending, *options))[0]
+        return _apply(scores, temperature, tensors, descending, kernel, plain, options)
+    return as_tuple(kernel.forward(scores, temperature, *tensors, descending, *options))[0]
 
 
 class _Fused(torch.autograd.Function):
@@ -43,14 +44,15 @@ class _Fused(torch.autograd.Function):
         ctx: Any,
         scores: Tensor,
         temperature: Tensor,
+        tensors: tuple[Tensor, ...],
         descending: bool,
         kernel: Fused,
         plain: Plain,
         options: tuple[Any, ...],
     ) -> Tensor:
-        found = as_tuple(kernel.forward.here(scores, temperature, descending, *options))
+        found = as_tuple(kernel.forward.here(scores, temperature, *tensors, descending, *options))
         ctx.statics = descending, kernel, plain, options
-        kept = scores, temperature, *kernel.keep(scores, found, *options)
+        kept = scores, temperature, *kernel.keep(scores, found, *tensors, *options)
         ctx.save_for_backward(*kept)
         ctx.like = [(value.shape, value.dtype) for value in kept]
         return found[0]
@@ -69,7 +71,7 @@ class _Fused(torch.autograd.Function):
             arguments = upstream, kept, temperature, descending, wanted[1], *options
             gradients = kernel.vjp.here(*arguments)
         found = [g if w else None for g, w in zip(gradients, wanted, strict=True)]
-        return *found, None, None, None, None
+        return *found, None, None, None, None, None
 
 
 def _plain_backward(

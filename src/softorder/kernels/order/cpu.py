@@ -11,12 +11,14 @@ from softorder.kernels import _native
 from softorder.kernels._operators import no_gradient
 
 
-def rank(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, Tensor, Tensor]:
+def rank(
+    scores: Tensor, temperature: Tensor, descending: bool, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """1/2 + Σ_j F((x_i - x_j)/τ) over the last axis; the sorted scores, and their indices."""
     scores = scores.contiguous()
     ranks, values = torch.empty_like(scores), torch.empty_like(scores)
     order = torch.empty_like(scores, dtype=torch.int32)
-    _call("soft_rank_forward", temperature, descending, ranks, scores, None, values, order)
+    _call("soft_rank_forward", temperature, descending, density, ranks, scores, None, values, order)
     return ranks, values, order
 
 
@@ -26,22 +28,19 @@ def rank_vjp(
     temperature: Tensor,
     descending: bool,
     by_temperature: bool,
+    density: int,
 ) -> tuple[Tensor, Tensor]:
-    return _gradients("soft_rank_backward", upstream, kept, temperature, descending, by_temperature)
+    settings = temperature, descending, by_temperature, density
+    return _gradients("soft_rank_backward", upstream, kept, *settings)
 
 
-def sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
-    """t_j with FSum(t_j) = j - 1/2, the sorted scores, and their indices; and of every t
-
-    `segment`, the number of sources below it; `rest`, its distance from the one to which it is
-    drawn (negative or -0: from the one above); `slope`, Σ_i f((t_j - x_i)/τ). These are in
-    ascending order, also where t is not.
-    """
+def sort(scores: Tensor, temperature: Tensor, descending: bool, density: int) -> tuple[Tensor, ...]:
+    """t_j with FSum(t_j) = j - 1/2, and what contract.py lists."""
     scores = scores.contiguous()
     t, values, rest, slope = (torch.empty_like(scores) for _ in range(4))
     order, segment = (torch.empty_like(scores, dtype=torch.int32) for _ in range(2))
     found = values, order, segment, rest, slope
-    _call("soft_sort_forward", temperature, descending, t, scores, None, *found)
+    _call("soft_sort_forward", temperature, descending, density, t, scores, None, *found)
     return t, *found
 
 
@@ -51,8 +50,10 @@ def sort_vjp(
     temperature: Tensor,
     descending: bool,
     by_temperature: bool,
+    density: int,
 ) -> tuple[Tensor, Tensor]:
-    return _gradients("soft_sort_backward", upstream, kept, temperature, descending, by_temperature)
+    settings = temperature, descending, by_temperature, density
+    return _gradients("soft_sort_backward", upstream, kept, *settings)
 
 
 def _gradients(
@@ -62,13 +63,14 @@ def _gradients(
     temperature: Tensor,
     descending: bool,
     by_temperature: bool,
+    density: int,
 ) -> tuple[Tensor, Tensor]:
     by_scores, upstream = torch.empty_like(kept[0]), upstream.contiguous()
     heat = no_gradient(by_scores)
     if by_temperature:
         heat = heat.new_empty(by_scores.shape[:-1])
     wanted = heat if by_temperature else None
-    _call(name, temperature, descending, by_scores, None, upstream, *kept, heat=wanted)
+    _call(name, temperature, descending, density, by_scores, None, upstream, *kept, heat=wanted)
     return by_scores, heat
 
 
@@ -76,6 +78,7 @@ def _call(
     name: str,
     temperature: Tensor,
     descending: bool,
+    density: int,
     out: Tensor,
     scores: Tensor | None,
     upstream: Tensor | None,
@@ -96,6 +99,7 @@ def _call(
         rows.numel(),
         n,
         stride,
+        density,
         descending,
         out.dtype is torch.float64,
         _native.threads(),

@@ -1,8 +1,8 @@
-"""Launches of Laplace ranks and sorts on a GPU, after the device's own sort.
+"""Launches of ranks and sorts on a GPU, after the device's own sort.
 
 Ranks and their gradients are one kernel each. A sort is made of the F-sums' kernels: its roots come
 with their slopes, which the reference would sum up once more. So are the ranks of few long rows,
-which several programs share.
+which several programs share, and everything about the uniform density.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from softorder.densities import BUILT_IN
+from softorder.kernels._density_numbers import number_of
 from softorder.kernels._operators import no_gradient
 from softorder.kernels._triton import launch, per_row
 from softorder.kernels._triton_compile import LENGTHS, Configuration, of_densities
@@ -24,14 +26,17 @@ from softorder.kernels.sort.rows import ascending, rows_of
 
 __all__ = ["configurations", "rank", "rank_vjp", "sort", "sort_vjp"]
 
+_LAPLACE = number_of(BUILT_IN["laplace"])
 _FORWARD, _BACKWARD, _HEATED = 512, 256, 128  # scores at a time: more would spill registers
 
 
-def rank(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, Tensor, Tensor]:
+def rank(
+    scores: Tensor, temperature: Tensor, descending: bool, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Ranks; the sorted scores, and their indices."""
     size = _size(scores, _FORWARD)
-    if size is None:
-        return reference.rank(scores, temperature, descending)
+    if size is None or density != _LAPLACE:
+        return reference.rank(scores, temperature, descending, density)
     values, order = sort_scores(scores.contiguous())
     ranks, kept = torch.empty_like(values), torch.empty_like(order, dtype=torch.int32)
     _launch(
@@ -51,12 +56,14 @@ def rank_vjp(
     temperature: Tensor,
     descending: bool,
     by_temperature: bool,
+    density: int,
 ) -> tuple[Tensor, Tensor]:
     """With u = (x_i - x_j)/τ, g upstream: Σ_j (g_i - g_j) f(u)/τ, and -Σ_i g_i Σ_j u f(u)/τ."""
     values, order = (value.contiguous() for value in kept)
     size = _size(values, _HEATED if by_temperature else _BACKWARD)
-    if size is None:
-        return reference.rank_vjp(upstream, kept, temperature, descending, by_temperature)
+    if size is None or density != _LAPLACE:
+        settings = temperature, descending, by_temperature, density
+        return reference.rank_vjp(upstream, kept, *settings)
     by_scores, heat = torch.empty_like(values), no_gradient(values)
     if by_temperature:
         heat = heat.new_empty(values.shape[:-1])
@@ -113,8 +120,10 @@ def _launch(
     )
 
 
-def sort(scores: Tensor, temperature: Tensor, descending: bool) -> tuple[Tensor, ...]:
+def sort(scores: Tensor, temperature: Tensor, descending: bool, density: int) -> tuple[Tensor, ...]:
     """The values in order, and what contract.py lists."""
+    if density != _LAPLACE:
+        return reference.sort(scores, temperature, descending, density)
     values, order = sort_scores(scores.contiguous())
     rows = rows_of(values, order)
     centre, rest, slope = (torch.empty_like(values) for _ in range(3))

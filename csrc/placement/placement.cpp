@@ -1,0 +1,209 @@
+// How surely every score has its place: -log of its share of that place in a soft permutation of which only
+// the thresholds are found, and its gradients. Between sort and result everything is in double.
+//
+// With A = f(above)/P and B = f(below)/P for a score between the thresholds t and t', and upstream g,
+//   dL = Σ_i g_i (A_i (dx_i - dt') - B_i (dx_i - dt))/τ + (heat),    Σ_l f(u_l) (dt - dx_l - u_l dτ) = 0
+// so that a threshold passes Σ g (B - A)/τ of the scores beside it on to all of them, as the value of a soft
+// sort does.
+#include "kernels.hpp"
+
+#include "order/densities.hpp"
+#include "placement/share.hpp"
+#include "sort/sorted_row.hpp"
+
+namespace softorder {
+namespace {
+
+template <class Order> struct ShareOf;
+template <> struct ShareOf<LaplaceOrder<double>> { using Type = LaplaceShare; };
+template <> struct ShareOf<UniformOrder<double>> { using Type = UniformShare; };
+
+template <class T> T* row_of(const void* matrix, const Placement& a, std::size_t row) {
+  return static_cast<T*>(const_cast<void*>(matrix)) + row * a.n;
+}
+
+// The thresholds that a score wants to be between, by their levels; or what else there is to say of its loss.
+struct Wish {
+  enum Kind { none, settled, between } kind;
+  double loss;
+  std::size_t low, high;
+};
+
+// Memory for one row at a time.
+struct Buffers {
+  explicit Buffers(std::size_t n) : x(n), rest(n), slope(n), centres(n + 1), rests(n + 1), segment(n) {}
+  Scratch<double> x, rest, slope, centres, rests;
+  Scratch<std::int32_t> segment;
+};
+
+template <class T, class Order> class PlacedRow {
+ public:
+  PlacedRow(const Placement& a, std::size_t i, Team team, const Buffers& buffers)
+      : a_(a),
+        team_(team),
+        row_(row_of<T>(a.values, a, i), a.order + i * a.n, a.n),
+        tau_(a.temperature[i * a.temperature_stride]),
+        scores_(row_of<T>(a.scores, a, i)),
+        first_(a.first + i * a.n),
+        last_(a.last + i * a.n),
+        x_(buffers.x.get()),
+        centres_(buffers.centres.get()),
+        rests_(buffers.rests.get()),
+        roots_{nullptr, buffers.segment.get(), buffers.rest.get(), buffers.slope.get()} {
+    if (row_.spoiled || row_.finite == 0) return;
+    std::copy(row_.finite_values(), row_.finite_values() + row_.finite, x_);
+    order().roots(levels(), roots_);
+    const std::size_t m = row_.finite;
+    centres_[0] = -kInfinity<double>, centres_[m] = kInfinity<double>;
+    rests_[0] = rests_[m] = 0;
+    for (std::size_t j = 0; j + 1 < m; ++j) {
+      centres_[j + 1] = x_[Order::source_of(roots_, j)], rests_[j + 1] = roots_.rest[j];
+    }
+  }
+
+  void losses(double* out) const {
+    each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wish* wishes) {
+      double found[Distances::kMost + kLanes<double>];
+      share_.losses(at, count, found);
+      for (std::size_t k = 0; k < count; ++k) {
+        out[from + k] = wishes[k].kind == Wish::between ? found[k] : wishes[k].loss;
+      }
+      return 0.0;
+    });
+  }
+
+  // The gradient of the scores; returns that of τ if it is wanted.
+  double gradients(const double* upstream, T* out, bool by_temperature) const {
+    std::fill(out, out + a_.n, T(0));
+    if (row_.spoiled || row_.finite == 0) return 0;
+    Scratch<double> pulled(a_.n), above(a_.n), below(a_.n), pulls(row_.finite + 1);
+    const double heat = each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wish* wishes) {
+      return pull(upstream + from, count, at, wishes, above.get() + from, below.get() + from);
+    });
+    gather(above.get(), below.get(), pulls.get());
+    const double* const by_level = pulls.get() + 1;
+    order().roots_vjp(levels(), row_.finite_order(), by_level, roots_, pulled.get());
+    const double inverse = 1 / tau_;
+    for (std::size_t i = 0; i < a_.n; ++i) {
+      if (std::isfinite(scores_[i])) out[i] = T(pulled.get()[i] + inverse * (above.get()[i] - below.get()[i]));
+    }
+    if (!by_temperature) return 0;
+    return heat * inverse * inverse + order().roots_by_temperature(levels(), by_level, roots_);
+  }
+
+ private:
+  Levels levels() const { return threshold_levels(row_.finite); }
+  Order order() const { return {x_, row_.finite, tau_, team_}; }
+
+  Wish wish(std::size_t i) const {
+    const T x = scores_[i];
+    if (first_[i] < 0 || x == -kInfinity<T>) return {Wish::none, 0, 0, 0};
+    if (row_.spoiled) return {Wish::settled, kNan<double>, 0, 0};
+    const std::int64_t present = std::int64_t(row_.present()), finite = std::int64_t(row_.finite);
+    const std::int64_t first = a_.descending ? present - 1 - last_[i] : first_[i];
+    const std::int64_t behind = (a_.descending ? present - 1 - first_[i] : last_[i]) + 1;
+    if (x == kInfinity<T>) {  // shares the last places with its equals
+      const std::int64_t within = std::min(behind, present) - std::max(first, finite);
+      const double share = double(std::max<std::int64_t>(within, 0)) / double(present - finite);
+      return {Wish::settled, std::fabs(std::log(share)), 0, 0};
+    }
+    if (first < 0 || first >= finite || behind > std::int64_t(row_.n)) return {Wish::settled, kInfinity<double>, 0, 0};
+    return {Wish::between, 0, std::size_t(first), std::size_t(std::min(behind, finite))};
+  }
+
+  // Calls work(from, count, distances, wishes) for pieces of the row, as its scores come; the sum of its results.
+  template <class Work> double each_piece(Work work) const {
+    return team_.sum<double>(a_.n, [&](std::size_t begin, std::size_t end, int) {
+      Distances at;
+      Wish wishes[Distances::kMost];
+      double total = 0;
+      for (; begin < end; begin += Distances::kMost) {
+        const std::size_t count = std::min(Distances::kMost, end - begin);
+        for (std::size_t k = 0; k < count; ++k) measure(begin + k, wishes[k] = wish(begin + k), k, at);
+        for (std::size_t k = count; k % kLanes<double>; ++k) at.below[k] = at.above[k] = at.width[k] = 1;
+        total += work(begin, count, at, wishes);
+      }
+      return total;
+    });
+  }
+
+  void measure(std::size_t i, const Wish& wish, std::size_t k, Distances& at) const {
+    at.below[k] = at.above[k] = at.width[k] = 1;
+    if (wish.kind != Wish::between) return;
+    const double x = double(scores_[i]), low = centres_[wish.low], high = centres_[wish.high];
+    at.below[k] = (x - low) - rests_[wish.low];
+    at.above[k] = (high - x) + rests_[wish.high];
+    at.width[k] = (high - low) + (rests_[wish.high] - rests_[wish.low]);
+  }
+
+  // g A and g B for a few scores; returns Σ g (A d + B d').
+  double pull(const double* upstream, std::size_t count, const Distances& at, const Wish* wishes, double* above,
+              double* below) const {
+    Rates rates;
+    share_.rates(at, count, rates);
+    double heat = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const double g = wishes[k].kind == Wish::between ? upstream[k] : 0;
+      above[k] = g * rates.above[k], below[k] = g * rates.below[k];
+      if (above[k] != 0 && std::isfinite(at.above[k])) heat += above[k] * at.above[k];
+      if (below[k] != 0 && std::isfinite(at.below[k])) heat += below[k] * at.below[k];
+    }
+    return heat;
+  }
+
+  // pulls[level] = Σ g (B - A)/τ of the scores beside that threshold.
+  void gather(const double* above, const double* below, double* pulls) const {
+    std::fill(pulls, pulls + row_.finite + 1, 0.0);
+    const double inverse = 1 / tau_;
+    for (std::size_t i = 0; i < a_.n; ++i) {
+      const Wish wish = this->wish(i);
+      if (wish.kind != Wish::between) continue;
+      pulls[wish.low] += inverse * below[i];
+      pulls[wish.high] -= inverse * above[i];
+    }
+  }
+
+  const Placement& a_;
+  Team team_;
+  SortedRow<T> row_;
+  double tau_;
+  const T* scores_;
+  const std::int64_t *first_, *last_;
+  double *x_, *centres_, *rests_;
+  Roots<double> roots_;
+  typename ShareOf<Order>::Type share_{tau_};
+};
+
+template <class T, class Order> void forward(const Placement& a) {
+  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    const Buffers buffers(a.n);
+    Scratch<Word> words(2 * a.n);
+    for (std::size_t i = begin; i < end; ++i) {
+      sort_row<T>(row_of<T>(a.scores, a, i), a.n, row_of<T>(a.values, a, i), a.order + i * a.n, words.get(), team);
+      PlacedRow<T, Order>(a, i, team, buffers).losses(a.losses + i * a.n);
+    }
+  });
+}
+
+template <class T, class Order> void backward(const Placement& a) {
+  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    const Buffers buffers(a.n);
+    for (std::size_t i = begin; i < end; ++i) {
+      const PlacedRow<T, Order> row(a, i, team, buffers);
+      const double heat = row.gradients(a.upstream + i * a.n, row_of<T>(a.gradient, a, i), a.grad_temperature != nullptr);
+      if (a.grad_temperature) a.grad_temperature[i] = heat;
+    }
+  });
+}
+
+}  // namespace
+
+void placement_forward(const Placement& a) {
+  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { forward<T, Order<double>>(a); });
+}
+
+void placement_backward(const Placement& a) {
+  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { backward<T, Order<double>>(a); });
+}
+
+}  // namespace softorder

@@ -1,0 +1,80 @@
+"""Calls of the compiled placement losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from softorder.kernels import _native
+from softorder.kernels._operators import no_gradient
+
+
+def losses(
+    scores: Tensor, temperature: Tensor, first: Tensor, last: Tensor, descending: bool, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """-log of what every score has of its places; the sorted scores, and their indices."""
+    scores, first, last = scores.contiguous(), first.contiguous(), last.contiguous()
+    found, values = torch.empty_like(scores, dtype=torch.float64), torch.empty_like(scores)
+    order = torch.empty_like(scores, dtype=torch.int32)
+    places = first, last
+    _call(
+        "placement_forward", temperature, descending, density, scores, values, order, places, found
+    )
+    return found, values, order
+
+
+def vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    density: int,
+) -> tuple[Tensor, Tensor]:
+    scores, values, order, *places = (value.contiguous() for value in kept)
+    by_scores, upstream = torch.empty_like(scores), upstream.double().contiguous()
+    heat = no_gradient(by_scores)
+    if by_temperature:
+        heat = heat.new_empty(by_scores.shape[:-1])
+    way_back = upstream, by_scores, heat if by_temperature else None
+    arguments = temperature, descending, density, scores, values, order, places, None, way_back
+    _call("placement_backward", *arguments)
+    return by_scores, heat
+
+
+def _call(
+    name: str,
+    temperature: Tensor,
+    descending: bool,
+    density: int,
+    scores: Tensor,
+    values: Tensor,
+    order: Tensor,
+    places: Sequence[Tensor],
+    found: Tensor | None,
+    way_back: tuple[Tensor | None, ...] = (None, None, None),
+) -> None:
+    rows, n = scores.shape[:-1], scores.shape[-1]
+    temperature, stride = _native.dense(temperature, rows)
+    upstream, by_scores, heat = way_back
+    _native.call(
+        name,
+        _native.pointer(scores),
+        _native.pointer(temperature),
+        *map(_native.pointer, places),
+        _native.pointer(upstream),
+        _native.pointer(found),
+        _native.pointer(values),
+        _native.pointer(order),
+        _native.pointer(by_scores),
+        _native.pointer(heat),
+        rows.numel(),
+        n,
+        stride,
+        density,
+        descending,
+        scores.dtype is torch.float64,
+        _native.threads(),
+    )

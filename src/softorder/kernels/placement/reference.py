@@ -1,0 +1,145 @@
+"""Placement losses in plain torch, from a sort, the roots of F-sums and shares between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from softorder.densities import Density
+from softorder.kernels import _autograd, fsum
+from softorder.kernels._density_numbers import density_of
+from softorder.kernels._operators import no_gradient
+from softorder.kernels.formulas import inverse
+from softorder.kernels.permutation.shares import edge, log_share
+from softorder.kernels.sort import sort as sort_scores
+from softorder.kernels.sort.rows import SortedRows, rows_of
+
+
+def losses(
+    scores: Tensor, temperature: Tensor, first: Tensor, last: Tensor, descending: bool, density: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    values, order = sort_scores(scores)
+    rows, law = rows_of(values.double(), order), density_of(density)
+    roots = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
+    places = first, last
+    found = losses_between(law, rows, scores.double(), roots, temperature, places, descending)
+    return found, values, order.int()
+
+
+def levels_of(rows: SortedRows) -> Tensor:
+    """Those of all thresholds, the two infinite ones included."""
+    return torch.arange(rows.n + 1, device=rows.values.device)
+
+
+def losses_between(
+    law: Density,
+    rows: SortedRows,
+    scores: Tensor,
+    roots: tuple[Tensor, Tensor],
+    temperature: Tensor,
+    places: tuple[Tensor, Tensor],
+    descending: bool,
+) -> Tensor:
+    """The losses from all thresholds, differentiable."""
+    first, last = places
+    wanted = (first >= 0) & (scores != -math.inf)
+    if descending:
+        first, last = rows.available - 1 - last, rows.available - 1 - first
+    inside = (first >= 0) & (last < rows.n)
+    ends = torch.where(inside, first, 0), torch.where(inside, last, 0) + 1
+    scale = inverse(temperature, scores.dtype)
+    below, above = (edge(*(v.gather(-1, j) for v in roots), scores, scale) for j in ends)
+    entry = torch.where(inside, log_share(law, below, above), -math.inf)
+    if rows.finite is not None and rows.present is not None:
+        # what is certain shares the last places with its equals
+        within = torch.minimum(last + 1, rows.present) - torch.maximum(first, rows.finite)
+        crowd = torch.log(within.clamp(min=0) / (rows.present - rows.finite).to(entry.dtype))
+        entry = torch.where(scores == math.inf, crowd, entry)
+    return torch.where(wanted, rows.spoil(-entry), 0.0)
+
+
+def vjp(
+    upstream: Tensor,
+    kept: Sequence[Tensor],
+    temperature: Tensor,
+    descending: bool,
+    by_temperature: bool,
+    density: int,
+) -> tuple[Tensor, Tensor]:
+    """What the losses ask of scores and thresholds directly, and what these pass on to the scores."""
+    scores, values, order, first, last = kept
+    rows, law = rows_of(values.double(), order.long()), density_of(density)
+    temperature = temperature.expand(scores.shape[:-1])
+    centre, rest = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
+
+    def directly(x: Tensor, at: Tensor, tau: Tensor) -> Tensor:
+        return losses_between(law, rows, x, (at, rest), tau, (first, last), descending)
+
+    inputs = scores.double(), centre, temperature
+    by, pulls, heat = _autograd.vjp(directly, inputs, upstream.double())
+    if rows.n > 1:
+        moved, heated = _pass_on(rows, law, pulls[..., 1:-1], centre, rest, temperature)
+        by, heat = by + rows.to_origin(moved), heat + heated
+    if rows.spoiled is not None:
+        by = torch.where(scores.isfinite() & ~rows.spoiled, by, 0.0)
+        heat = torch.where(rows.spoiled.squeeze(-1), 0.0, heat)
+    by = by.to(scores.dtype)
+    return by, heat if by_temperature else no_gradient(by)
+
+
+def _pass_on(
+    rows: SortedRows,
+    law: Density,
+    pulls: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    temperature: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """What the thresholds t = centre + rest that are finite hand to the sorted scores and to τ.
+
+    With u = (t_j - x_i)/τ: dt_j = Σ_i f(u) (dx_i + u dτ)/Σ_i f(u). Where that underflows, in a wide
+    gap, t lies midway between its neighbours but for a multiple of τ.
+    """
+    t, rest = centre[..., 1:-1].contiguous(), rest[..., 1:-1].contiguous()
+    count = torch.as_tensor(rows.n if rows.count is None else rows.count, device=t.device)
+    finite = (count - 1).clamp(min=0)
+    live = torch.arange(rows.n - 1, device=t.device) < finite.unsqueeze(-1)
+    pulls, t, rest = (torch.where(live, v, 0.0) for v in (pulls, t, rest))
+
+    def at_roots(moment: int) -> Tensor:
+        return fsum.fsum(
+            rows.values,
+            t,
+            None,
+            temperature,
+            law,
+            derivative=1,
+            moment=moment,
+            target_rest=rest,
+            source_count=count,
+            target_count=finite,
+        )
+
+    slope, low, high = at_roots(0), rows.values[..., :-1], rows.values[..., 1:]
+    flat = slope < torch.finfo(slope.dtype).tiny
+    share = torch.where(flat, 0.0, pulls / torch.where(flat, 1.0, slope))
+    halves = torch.where(flat & live, 0.5 * pulls, 0.0)
+    middle = torch.where(flat & live, 0.5 * low + 0.5 * high, 0.0)
+    beside = torch.where(flat & live, ((t - middle) + rest) / temperature.unsqueeze(-1), 0.0)
+    by = fsum.fsum(
+        t,
+        rows.values,
+        share,
+        temperature,
+        law,
+        derivative=1,
+        source_rest=rest,
+        source_count=finite,
+        target_count=count,
+    )
+    by[..., :-1] += halves
+    by[..., 1:] += halves
+    return by, (share * at_roots(1)).sum(-1) + (pulls * beside).sum(-1)
