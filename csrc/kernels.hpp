@@ -9,12 +9,14 @@
 #include "fsum/fsum.hpp"
 #include "isotonic/isotonic.hpp"
 #include "network/network.hpp"
+#include "one_entry/one_entry.hpp"
 #include "order/order.hpp"
 #include "permutahedron/permutahedron.hpp"
 #include "permutation/permutation.hpp"
 #include "placement/placement.hpp"
 #include "row_softmax/row_softmax.hpp"
 #include "sort/sort.hpp"
+#include "subsets/subsets.hpp"
 #include "threshold/topk.hpp"
 
 // X(name, its struct of arguments)
@@ -38,7 +40,11 @@
   X(projected_sort_forward, Permutahedron)  \
   X(projected_sort_backward, Permutahedron) \
   X(network, Network)                       \
-  X(row_softmax, RowSoftmax)
+  X(row_softmax, RowSoftmax)                \
+  X(one_entry_forward, OneEntryForward)     \
+  X(one_entry_backward, OneEntryBackward)   \
+  X(subsets_forward, SubsetsForward)        \
+  X(subsets_backward, SubsetsBackward)
 
 namespace softorder {
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from softorder.kernels import _native
 from tests.machines.calls import Call, Recipe, write
-from tests.machines.cases import fsum, matrices, order, sort, topk
+from tests.machines.cases import entries, fsum, matrices, order, sort, subsets, topk
 
 _THREADS = (1, 3, 1)
 _LARGE = 1 << 15  #: scores; from here on kernels use several threads
@@ -27,9 +27,8 @@ def record(path: Path) -> int:
 
 def made(few: bool = False) -> list[Call]:
     """All calls, or a few of every kernel."""
-    recipes = [
-        recipe for cases in (topk, sort, fsum, order, matrices) for recipe in cases.recipes()
-    ]
+    modules = topk, sort, fsum, order, matrices, entries, subsets
+    recipes = [recipe for cases in modules for recipe in cases.recipes()]
     if missing := _native.KERNELS.keys() - {recipe.kernel for recipe in recipes}:
         raise ValueError(f"no call of {', '.join(sorted(missing))}")
     if few:

@@ -41,6 +41,10 @@ TABLE: dict[str, tuple[float, float, str]] = {
     "network gradient": (1e-5, 1e-13, "the row's largest gradient, and 1"),
     "row softmax": (1e-6, 2e-12, "1"),
     "row softmax gradient": (1e-5, 2e-11, "the row's largest gradient, and 1"),
+    "one entry": (1e-5, 1e-13, "the row's largest |log p|, and 1/τ"),
+    "one entry gradient": (2e-5, 1e-12, "the row's largest gradient, and 1/τ; of τ: itself too"),
+    "subsets": (1e-10, 1e-13, "|log P|, and 1"),
+    "subsets gradient": (2e-6, 1e-13, "the row's largest gradient, and 1"),
 }
 
 

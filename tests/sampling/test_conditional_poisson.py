@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
+from softorder.kernels.subsets.circle import _points
 from softorder.sampling import ConditionalPoisson
-from softorder.sampling._subsets import _points
 from tests.oracles import subsets
 
 _PROBLEMS = [

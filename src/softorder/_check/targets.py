@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softorder._check import _kinds, _tensors
 from softorder._check._mode import eager
-from softorder._check._values import first, refuse
+from softorder._check._values import extremes, first, refuse
 
 
 def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
@@ -34,10 +34,11 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
         )
 
 
-def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None = None) -> None:
+def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None = None) -> bool:
     """Scores (C), (N, C) or (N, C, d1, ...), and classes (), (N) or (N, d1, ...), as in torch.
 
-    `total` is the number of classes if these are not all.
+    `total` is the number of classes if these are not all. Tells whether it was seen that none of
+    the targets is to be ignored.
     """
     _tensors.scores(scores, 0)
     _tensors.integers("target", target)
@@ -49,8 +50,12 @@ def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None
             f"classes, but got shape {tuple(target.shape)}"
         )
     if not eager() or not target.numel():
-        return
+        return False
     count = count if total is None else total
+    if target.is_cpu:
+        low, high = extremes(target)
+        if low >= 0 and high < count:
+            return not low <= ignore_index <= high
     wrong = ((target < 0) | (target >= count)) & (target != ignore_index)
     refuse(
         "target",
@@ -60,6 +65,7 @@ def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None
             f"{ignore_index}, but got {int(first(target, wrong))}"
         ),
     )
+    return False
 
 
 def shares(target: Tensor, scores: Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -15,9 +16,16 @@ from softorder._check._values import broadcasts, first, is_number, refuse
 _SUM = 1e-4  # how far from 1 a distribution may sum
 
 
-def p_k(p_k: Tensor | Sequence[float]) -> None:
-    """Weights >= 0 of k = 1, 2, ... on the last axis, that sum to 1."""
-    values = as_p_k(p_k)
+def p_k(p_k: Tensor | Sequence[float]) -> Tensor:
+    """Weights >= 0 of k = 1, 2, ... on the last axis, that sum to 1; as a tensor of floats."""
+    if isinstance(p_k, (list, tuple)) and eager() and all(type(p) in (float, int) for p in p_k):
+        return _known(tuple(p_k))
+    values = _as_tensor(p_k)
+    _p_k(values)
+    return values
+
+
+def _p_k(values: Tensor) -> None:
     if values.dim() == 0 or values.shape[-1] == 0:
         raise ValueError(
             "p_k must have the weights of k = 1, 2, ... on its last axis, but got shape "
@@ -35,8 +43,16 @@ def p_k(p_k: Tensor | Sequence[float]) -> None:
     refuse("p_k", wrong, lambda: total.format(first(sums, wrong)))
 
 
-def as_p_k(p_k: Tensor | Sequence[float]) -> Tensor:
-    """As a tensor of floats."""
+@lru_cache(maxsize=256)
+def _known(p_k: tuple[float, ...]) -> Tensor:
+    """The same of a list that came before."""
+    with torch.inference_mode(False):
+        values = _as_tensor(p_k)
+    _p_k(values)
+    return values
+
+
+def _as_tensor(p_k: Tensor | Sequence[float]) -> Tensor:
     if isinstance(p_k, Tensor):
         if not p_k.dtype.is_floating_point:
             raise TypeError(f"p_k must hold real numbers, but got a tensor of {p_k.dtype}")

@@ -55,6 +55,10 @@ KERNELS = {
     "projected_sort_backward": "8P3N4i",
     "network": "8P5N5i",
     "row_softmax": "7P4N4i",
+    "one_entry_forward": "9P5N4i",
+    "one_entry_backward": "9P5N3i",
+    "subsets_forward": "7P4N2i",
+    "subsets_backward": "8P4N2i",
 }
 INTERFACE = 4  #: kInterface of csrc/kernels.hpp: what the fields mean
 

@@ -21,23 +21,24 @@ class Samples:
 
     scores: Tensor
     target: Tensor  # 0 where ignored
-    kept: Tensor
+    kept: Tensor | None  # None: all of them
     shape: torch.Size  # of the target as it came
     dtype: torch.dtype  # of the loss
     cut: Cut | None = None  # where other ranks have more classes
 
     @staticmethod
     def of(scores: Tensor, target: Tensor, ignore_index: int, cut: Cut | None = None) -> Samples:
-        _check.targets.classes(scores, target, ignore_index, cut and cut.classes)
+        all_kept = _check.targets.classes(scores, target, ignore_index, cut and cut.classes)
         dtype = torch.float32 if _autocasts(scores) else scores.dtype
         x = scores if scores.dim() < 3 else scores.movedim(1, -1)
         x = x.reshape(-1, x.shape[-1]) if x.dim() != 2 else x
         x = x if x.dtype == torch.float64 else x.float()
         y = target.reshape(-1).long()
+        if all_kept:
+            return Samples(x, y, None, target.shape, dtype, cut)
+        # hidden, so that not even a NaN of theirs can be felt
         ignored = y == ignore_index
-        if not _check.at_hand(ignored) or ignored.any():
-            # hidden, so that not even a NaN of theirs can be felt
-            x, y = torch.where(ignored.unsqueeze(-1), 0.0, x), torch.where(ignored, 0, y)
+        x, y = torch.where(ignored.unsqueeze(-1), 0.0, x), torch.where(ignored, 0, y)
         return Samples(x, y, ~ignored, target.shape, dtype, cut)
 
     @property
@@ -59,6 +60,15 @@ class Samples:
         losses = losses if weight is None else losses * weight[self.target]
         return self.reduce(losses, weight, reduction, WHOLE)
 
+    def spread(self, upstream: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+        """The way back of `reduce_weighted`: an upstream for every row, or one for all of them.
+
+        What it says of rows that are ignored does not matter.
+        """
+        rows = upstream.reshape(-1) if reduction == "none" else upstream
+        rows = rows.double() if weight is None else rows.double() * weight[self.target]
+        return rows / self._weights(weight, WHOLE) if reduction == "mean" else rows
+
     def reduce(
         self, losses: Tensor, weight: Tensor | None, reduction: str, others: Whole
     ) -> Tensor:
@@ -66,14 +76,26 @@ class Samples:
 
         `others` are ranks that have more rows.
         """
-        losses = torch.where(self.kept, losses, 0.0)
+        losses = losses if self.kept is None else torch.where(self.kept, losses, 0.0)
         if reduction == "none":
             return losses.reshape(self.shape).to(self.dtype)
         total = others.common(losses.sum())
         if reduction == "mean":
-            shares = self.kept if weight is None else torch.where(self.kept, weight[self.target], 0)
-            total = total / others.add(shares.sum())
+            total = total / self._weights(weight, others)
         return total.to(self.dtype)
+
+    def _weights(self, weight: Tensor | None, others: Whole) -> Tensor | int:
+        """The sum of the weights of all rows that count."""
+        if weight is not None:
+            weights = weight[self.target]
+            weights = weights if self.kept is None else torch.where(self.kept, weights, 0)
+        elif self.kept is not None:
+            weights = self.kept
+        elif others.alone:
+            return self.target.shape[0]
+        else:
+            weights = torch.ones_like(self.target)
+        return others.add(weights.sum())
 
 
 class ClassLoss(Numbered):

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from softorder.methods import Method, find_any
 from softorder.methods.masses import OPERATORS, operator_of
+from softorder.methods.threshold import ThresholdMethod
 from softorder.ops._method import method_of
 
 
@@ -20,6 +21,12 @@ def check_method(method: object) -> object:
     """The method, if it can serve."""
     _found(method)
     return method
+
+
+def density_number(method: object) -> int | None:
+    """The number of the density whose threshold method this is; None for other methods."""
+    found = _found(method)
+    return found.number if isinstance(found, ThresholdMethod) else None
 
 
 def log_masses(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from softorder.kernels.one_entry import log_mixture
 from softorder.losses import _sharded
 from softorder.losses._classes import Samples
 from softorder.losses._mass import every_log_mass, log_masses
 from softorder.losses._sharded import Cut
-
-_MOST = 600.0  # e^600 is a float64
 
 
 class Competitors(NamedTuple):
@@ -69,7 +67,7 @@ class Mixture:
         """-log Σ_k p_k S_k of every row over these k, weighted; 0 where they have no weight."""
         competitors = Competitors.of(samples, self.m)
         p = shares[:, [k - 1 for k in ks]]
-        losses = -_log_mixture(p, self._masses(samples, competitors, ks))
+        losses = -log_mixture(p, self._masses(samples, competitors, ks))
         own = None if weight is None else weight.double()[samples.target]
         losses = losses if own is None else losses * own
         if self.label_smoothing > 0:
@@ -103,11 +101,11 @@ class Mixture:
         x, _, classes, cut = competitors
         every = self._every_mass(samples, competitors, ks)
         if cut is None:
-            every = -_log_mixture(p, every)
+            every = -log_mixture(p, every)
             if weight is not None:
                 every = every * (weight if classes is None else weight[classes])
             return every.mean(-1)
-        every = -_log_mixture(cut.shards.shared(p), every)
+        every = -log_mixture(cut.shards.shared(p), every)
         if weight is not None:
             every = every * cut.own(weight, x.shape[-1])
         return cut.shards.common(every.sum(-1)) / cut.classes
@@ -141,14 +139,3 @@ class Mixture:
 
 def _log_total(scores: Tensor, cut: Cut | None) -> Tensor:
     return torch.logsumexp(scores, -1) if cut is None else _sharded.log_total(scores, cut)
-
-
-def _log_mixture(p: Tensor, log_s: Tensor) -> Tensor:
-    """log Σ_k p_k S_k over the last axis, also where every S_k underflows; in float64."""
-    top = torch.where(p > 0, log_s.detach(), -math.inf).amax(-1, keepdim=True)
-    top = torch.where(top.isfinite(), top, 0.0)
-    # a k without weight may be far more certain than the others
-    mixture = (p * torch.exp((log_s - top).clamp(max=_MOST))).sum(-1)
-    some = mixture != 0  # NaN included
-    log = torch.where(some, torch.log(torch.where(some, mixture, 1.0)), -math.inf)
-    return log + top.squeeze(-1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +17,8 @@ from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.losses import _sharded
 from softorder.losses._classes import Samples
-from softorder.losses._mass import check_method, operator_for
+from softorder.losses._fused import Fused
+from softorder.losses._mass import check_method, density_number, operator_for
 from softorder.losses._mixture import Mixture
 from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
@@ -31,6 +34,9 @@ TOP1 = MappingProxyType(
         "operator": None,
     }
 )
+
+
+APART = ("softmax", "softmax_of_m")  #: with a loss of its own, not in the mixture
 
 
 def top_k_cross_entropy(
@@ -130,7 +136,7 @@ def part_of_top_k_cross_entropy(
     reduction: str,
 ) -> Tensor:
     """The same where this rank has only some of the classes (`cut`), or of the rows (`others`)."""
-    _check.weights.p_k(p_k)
+    p = _check.weights.p_k(p_k)
     _check.choice("top1", top1, TOP1)
     _check.weights.label_smoothing(label_smoothing)
     _check.reduction(reduction)
@@ -139,12 +145,10 @@ def part_of_top_k_cross_entropy(
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
-    tau = _axis.per_row(temperature, samples.scores)
-    mixture = Mixture(check_method(method), tau, m, label_smoothing, TOP1[top1])
-    p = _check.weights.as_p_k(p_k)
     _check.weights.p_k_rows(p, samples.classes, target.shape, per_sample)
     alone = cut is None and others.alone
     if top1 == "softmax" and ks == (1,) and not p.requires_grad and alone:
+        check_method(method)
         return functional.cross_entropy(
             scores,
             target,
@@ -153,21 +157,86 @@ def part_of_top_k_cross_entropy(
             label_smoothing=label_smoothing,
             reduction=reduction,
         )
-    shares = _shares(p.to(scores.device).double(), samples, per_sample)
-    if top1 not in ("softmax", "softmax_of_m"):
-        losses = mixture.losses(samples, ks, shares, weight)
-    else:
-        first, rest = shares[:, 0], tuple(k for k in ks if k > 1)
-        losses = torch.zeros_like(samples.target, dtype=torch.float64)
-        if rest:
-            losses = (1 - first) * mixture.losses(samples, rest, shares, weight)
-        if 1 in ks:
-            if top1 == "softmax":
-                softmax = _softmax_losses(samples, weight, label_smoothing)
-            else:
-                softmax = mixture.losses(samples, (1,), torch.ones_like(shares[:1]), weight)
-            losses = losses.to(softmax.dtype) + first.to(softmax.dtype) * softmax
+    tau = _axis.per_row(temperature, samples.scores)
+    mixture = Mixture(check_method(method), tau, m, label_smoothing, TOP1[top1])
+    shares = _shares(p, samples, per_sample)
+    if alone and mixture.label_smoothing == 0 and (m is None or m >= samples.classes):
+        loss = _fused(samples, mixture, ks, shares, weight, top1, reduction)
+        if loss is not None:
+            return loss
+    losses = _losses(samples, mixture, ks, shares, weight, top1)
     return samples.reduce(losses, weight, reduction, others)
+
+
+def _losses(
+    samples: Samples,
+    mixture: Mixture,
+    ks: tuple[int, ...],
+    shares: Tensor,
+    weight: Tensor | None,
+    top1: str,
+) -> Tensor:
+    """The loss of every row, weighted."""
+    if top1 not in APART:
+        return mixture.losses(samples, ks, shares, weight)
+    first, rest = shares[:, 0], tuple(k for k in ks if k > 1)
+    losses = torch.zeros_like(samples.target, dtype=torch.float64)
+    if rest:
+        losses = (1 - first) * mixture.losses(samples, rest, shares, weight)
+    if 1 not in ks:
+        return losses
+    if top1 == "softmax":
+        softmax = _softmax_losses(samples, weight, mixture.label_smoothing)
+    else:
+        softmax = mixture.losses(samples, (1,), torch.ones_like(shares[:1]), weight)
+    return losses.to(softmax.dtype) + first.to(softmax.dtype) * softmax
+
+
+def _fused(
+    samples: Samples,
+    mixture: Mixture,
+    ks: tuple[int, ...],
+    shares: Tensor,
+    weight: Tensor | None,
+    top1: str,
+    reduction: str,
+) -> Tensor | None:
+    """The loss by one kernel, if there is one for this method, here and now."""
+    number = density_number(mixture.method)
+    if number is None:
+        return None
+    columns = tuple(0 if k == 1 and mixture.softmax is not None else k for k in ks)
+    fused = Fused(number, columns, top1 in APART and columns[0] == 0, weight, reduction)
+    chosen = shares
+    if len(ks) < shares.shape[-1]:
+        chosen = shares.index_select(-1, _places(ks, shares))
+    tau = mixture.temperature
+    if not fused.serves(samples, tau, chosen):
+        return None
+
+    def plain(scores: Tensor, temperature: Tensor, chosen: Tensor) -> Tensor:
+        every = chosen.new_zeros(len(chosen), max(ks))
+        every = every.index_copy(-1, _places(ks, chosen), chosen)
+        rows = replace(samples, scores=scores)
+        own = replace(mixture, temperature=temperature)
+        if temperature.dim():
+            own = replace(own, temperature=temperature.reshape(samples.shape))
+        return samples.reduce(_losses(rows, own, ks, every, weight, top1), weight, reduction, WHOLE)
+
+    return fused.loss(samples, tau, chosen, plain)
+
+
+def _places(ks: tuple[int, ...], shares: Tensor) -> Tensor:
+    """Where the shares of these k are."""
+    if shares.is_cpu and _check.eager():
+        return _known_places(*ks)
+    return torch.tensor([k - 1 for k in ks], device=shares.device)
+
+
+@lru_cache(maxsize=64)
+def _known_places(*ks: int) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.tensor([k - 1 for k in ks], device="cpu")
 
 
 def _softmax_losses(samples: Samples, weight: Tensor | None, label_smoothing: float) -> Tensor:
@@ -283,6 +352,7 @@ def _weighted(p_k: Tensor | Sequence[float]) -> tuple[int, ...]:
 
 def _shares(p: Tensor, samples: Samples, per_sample: bool) -> Tensor:
     """p_k of every row, (rows, K) or (1, K)."""
+    p = p.to(samples.scores.device, torch.float64)
     if p.dim() == 1:
         return p.unsqueeze(0)
     if per_sample:

@@ -1,7 +1,7 @@
 """Laws of the form P(x) ∝ e^<u,x> <c,x> over the subsets of size k, and what can be told of them.
 
 With c = 1 this is conditional Poisson sampling; Sampford's and Pareto's designs have other c. With
-π, π_ij the marginals of the law without c, which `_subsets` gives, and C = <c, π>:
+π, π_ij the marginals of the law without c, which `kernels.subsets.circle` gives, and C = <c, π>:
 
     P(x) = P_1(x) <c,x>/C      P(x_i = 1) = Σ_j c_j π_ij / C
     P(x_i = x_j = 1) = Re Σ_l g_l s_i s_j (<c,s> + c_i (1 - s_i) + c_j (1 - s_j)) / C     i ≠ j
@@ -18,9 +18,10 @@ from torch.distributions.utils import lazy_property
 from torch.nn.functional import logsigmoid
 
 from softorder import _check
+from softorder.kernels.subsets.circle import Share, Subsets, tilt
 from softorder.sampling._base import Design
+from softorder.sampling._fused import formula, log_prob
 from softorder.sampling._mean_log import Law, mean_log
-from softorder.sampling._subsets import Share, Subsets, tilt
 
 
 class ExponentialDesign(Design):
@@ -49,15 +50,20 @@ class ExponentialDesign(Design):
         return Subsets(self._u, self.size, self._precision)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        chances = logsigmoid(torch.where(x > 0, self._u, -self._u)).sum(-1)
-        result = chances - self._log_mass()
+        if self._c is None and (found := log_prob(self._logits(), self.size, x)) is not None:
+            return found.to(self.rows.dtype)
+        return self._log_prob(x)
+
+    def _log_prob(self, x: Tensor) -> Tensor:
+        """The same by formulas of torch, whose derivatives are those of all orders."""
+        result = formula(self._u, self._log_mass(), self.size, x)
         if self._c is not None:
             # no choice: x is certain, and <c,x> and C may both be 0
             choice = self._mean_weight > 0
             taken = torch.where(choice, torch.where(x > 0, self._c, 0.0).sum(-1), 1.0)
-            result = result + taken.log() - torch.where(choice, self._mean_weight, 1.0).log()
-        possible = x.sum(-1) == self.size
-        return torch.where(possible, result, -torch.inf).to(self.rows.dtype)
+            more = taken.log() - torch.where(choice, self._mean_weight, 1.0).log()
+            result = torch.where(result > -torch.inf, result + more, result)
+        return result.to(self.rows.dtype)
 
     def inclusion(self) -> Tensor:
         if self._c is None and self._learns:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.sampling._subsets import Share, Subsets, tilt
+from softorder.kernels.subsets.circle import Share, Subsets, tilt
 
 _TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
 _STEPS = 60

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from softorder.sampling._subsets import Subsets, tilt
+from softorder.kernels.subsets.circle import Subsets, tilt
 
 _DIGITS = {torch.float64: 37.0, torch.float32: 25.0}
 _POINTS = {torch.float64: 128, torch.float32: 64}

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels.subsets.circle import Share, Subsets
 from softorder.sampling import _tree
 from softorder.sampling._base import Design, Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
-from softorder.sampling._subsets import Share, Subsets
 
 
 @register

@@ -23,10 +23,10 @@ from torch.distributions.utils import lazy_property
 from torch.nn.functional import logsigmoid, pad
 
 from softorder import _check
+from softorder.kernels.subsets.circle import Share, Subsets
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
-from softorder.sampling._subsets import Share, Subsets
 from softorder.sampling._units import largest, log_odds
 
 _DIGITS = 37.0

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels.subsets.circle import tilt
 from softorder.sampling import _tree
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
-from softorder.sampling._subsets import tilt
 from softorder.sampling._units import log_odds
 
 

@@ -1,5 +1,6 @@
 """How top_k_cross_entropy runs: dtypes, memory, kernel calls, torch.func and torch.compile."""
 
+import pytest
 import torch
 
 import softorder as so
@@ -41,13 +42,15 @@ def test_the_graph_keeps_the_scores_and_a_softmax():
     assert saved(FIVE) < 1.2
 
 
-def test_one_threshold_for_each_k_with_weight():
+@pytest.mark.parametrize("top1", ["softmax", "mixed_softmax", "operator"])
+def test_one_kernel_there_and_one_back(top1):
     scores, target = problem(4, 30, torch.float32)
+    names = ("one_entry_forward", "one_entry_backward", "topk_forward", "topk_backward")
     with _native.use("native"):
-        before = _native.calls["topk_forward"], _native.calls["topk_backward"]
-        _loss(scores.requires_grad_(), target, [0.5, 0, 0.25, 0, 0.25]).backward()
-        after = _native.calls["topk_forward"], _native.calls["topk_backward"]
-    assert [b - a for a, b in zip(before, after, strict=True)] == [2, 2]
+        before = [_native.calls[name] for name in names]
+        _loss(scores.requires_grad_(), target, [0.5, 0, 0.25, 0, 0.25], top1=top1).backward()
+        after = [_native.calls[name] for name in names]
+    assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 0, 0]
 
 
 def test_torch_func_and_compile():
@@ -59,5 +62,8 @@ def test_torch_func_and_compile():
     each = torch.func.vmap(lambda x, y: criterion(x, y))(scores.detach(), target)
     torch.testing.assert_close(each.mean(), criterion(scores, target))
     compiled = torch.compile(criterion, fullgraph=True, backend="aot_eager")
-    again = torch.autograd.grad(compiled(scores, target), scores)[0]
+    with _native.use("native"):
+        before = _native.calls["one_entry_backward"]
+        again = torch.autograd.grad(compiled(scores, target), scores)[0]
+        assert _native.calls["one_entry_backward"] == before + 1
     torch.testing.assert_close(again, expected)

@@ -37,7 +37,7 @@ from softorder.kernels import threshold
 from softorder.kernels.formulas import distance
 
 _BLOCK = 8  # units whose law is multiplied out before it is evaluated on the circle
-_MOST_POINTS = 28  # that are needed, whatever n and k are
+MOST_POINTS = 28  #: that are needed, whatever n and k are
 #: What is below e^-digits is left out: 1e-16, or 1e-11 for logits in float32.
 _DIGITS = {torch.float64: 37.0, torch.float32: 25.0}
 
@@ -79,6 +79,14 @@ class Subsets:
         mass = terms.real.sum(-1, keepdim=True)
         self.weight = terms / mass
         self.log_mass = mass.squeeze(-1).log()
+
+    @staticmethod
+    def known(u: Tensor, angle: Tensor, weight: Tensor) -> Subsets:
+        """The same of points whose weights are known."""
+        made = object.__new__(Subsets)
+        made.p, made.q, made.angle, made.weight = torch.sigmoid(u), torch.sigmoid(-u), angle, weight
+        made.z = torch.polar(torch.ones_like(angle), angle)
+        return made
 
     def single(self) -> Subsets:
         """The same in float32, for derivatives of float32 logits."""
@@ -160,7 +168,7 @@ def _points(variances: Tensor, digits: float) -> tuple[Tensor, Tensor]:
     around = 2 * half + 1
     reach = 2 * torch.asin(torch.sqrt(digits / 2 / variance.clamp(min=digits / 2)))
     needed = torch.minimum(half, torch.ceil(reach * around / (2 * math.pi))) + 1
-    points = _MOST_POINTS
+    points = MOST_POINTS
     if _check.at_hand(needed):
         points = int(needed.nan_to_num(1.0).max()) if needed.numel() else 1
     place = torch.arange(points, device=variance.device, dtype=variance.dtype)
