@@ -4,6 +4,8 @@ command.py     the command line
 cases.py       what is measured: shapes, k, temperatures
 providers/     who is measured: one file per peer
 timing.py      how time is measured
+rounds.py      how far a time can be trusted
+against.py     what got slower since results that were kept
 memory.py      how memory is measured
 figures.py     what the measurements must reach
 plots.py       how they look

@@ -25,9 +25,14 @@ def work(report: Report, jobs: Sequence[Job], complete: bool, output: Path | Non
             job(report)
             progress.step(label)
     print(report.text())
-    for path in report.write(output or (FOLDER if complete else SCRATCH)):
+    for path in report.write(folder_of(complete, output)):
         print(f"wrote {path}")
     return report
+
+
+def folder_of(complete: bool, output: Path | None) -> Path:
+    """Where a run is written: one that is not complete cannot pass for a complete one."""
+    return output or (FOLDER if complete else SCRATCH)
 
 
 def pick(only: Sequence[str], kind: Sequence[str]) -> list[str]:
