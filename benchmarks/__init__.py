@@ -17,5 +17,6 @@ transport.py   the transport suite
 sampling.py    the k-hot sampling suite
 losses.py      the losses suite, with loss_cases.py
 sharded.py     rows that are cut among processes, and sharded_model.py of many ranks
+map/           every operator, method and size beside the best known alternative
 machine.py     where it was measured
 """

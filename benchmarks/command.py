@@ -20,6 +20,7 @@ _SUITES = (
     "levels",
     "compile",
     "sharded",
+    "map",
 )
 
 _EPILOG = """\
@@ -33,6 +34,7 @@ examples:
   softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench levels                    the same kernels at every SIMD level of this CPU
   softorder bench compile                   compiled graphs against eager mode
+  softorder bench map                       every operator, method and size beside alternatives
   softorder bench sharded                   rows that are cut among processes
   softorder bench topk --device cuda        soft top-k on a GPU; writes to reports/
   softorder bench --only 128x1000 laplace   one shape and one density
