@@ -21,6 +21,7 @@ _SUITES = (
     "compile",
     "sharded",
     "map",
+    "goals",
 )
 
 _EPILOG = """\
@@ -34,6 +35,7 @@ examples:
   softorder bench losses                    top-k losses against torch's cross_entropy
   softorder bench levels                    the same kernels at every SIMD level of this CPU
   softorder bench compile                   compiled graphs against eager mode
+  softorder bench goals                     what must be reached, at two SIMD levels
   softorder bench map                       every operator, method and size beside alternatives
   softorder bench sharded                   rows that are cut among processes
   softorder bench topk --device cuda        soft top-k on a GPU; writes to reports/

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,7 @@ from benchmarks.map.alternatives import YARDSTICKS, Peer, Yardstick
 from benchmarks.map.entries import SQUARE, Entry, case_of, inputs_of, rows_of_permutation
 from benchmarks.map.patience import Patience, Taken
 from benchmarks.rounds import Rounds, in_rounds, summary
-from benchmarks.timing import prepared
+from benchmarks.timing import prepared, seconds_of
 from softorder.cli._timing import Timing
 
 PASSES = {"forward": "forward", "backward": "forward + backward"}
@@ -90,12 +89,6 @@ def _few_calls(call: Callable[[], object]) -> Rounds:
     """Of one that its first call has warmed up."""
     seconds = [seconds_of(call) for _ in range(ROUNDS)]
     return summary([Timing(one, one, 1) for one in seconds])
-
-
-def seconds_of(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def _admitted(

@@ -12,9 +12,10 @@ from benchmarks.jobs import Job, pick, work
 from benchmarks.map import keeping
 from benchmarks.map.alternatives import peers
 from benchmarks.map.entries import SHAPES, Entry, case_of, entries, inputs_of
-from benchmarks.map.measure import PASSES, Skipped, measure, seconds_of
+from benchmarks.map.measure import PASSES, Skipped, measure
 from benchmarks.map.patience import Patience, Taken
 from benchmarks.map.results import Map
+from benchmarks.timing import seconds_of
 from softorder.kernels import _native
 
 SECTIONS = (*PASSES, "memory")
