@@ -18,5 +18,10 @@ sampling.py    the k-hot sampling suite
 losses.py      the losses suite, with loss_cases.py
 sharded.py     rows that are cut among processes, and sharded_model.py of many ranks
 map/           every operator, method and size beside the best known alternative
+goals/         what must be reached, at two SIMD levels
+growth.py      rank and sort as n doubles, with growth_page.py
+instructions.py  of the top-k kernels
+valgrind/      how instructions and cache misses are counted
+written.py     what every suite leaves behind
 machine.py     where it was measured
 """

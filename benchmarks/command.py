@@ -22,6 +22,8 @@ _SUITES = (
     "sharded",
     "map",
     "goals",
+    "growth",
+    "instructions",
 )
 
 _EPILOG = """\
@@ -36,6 +38,8 @@ examples:
   softorder bench levels                    the same kernels at every SIMD level of this CPU
   softorder bench compile                   compiled graphs against eager mode
   softorder bench goals                     what must be reached, at two SIMD levels
+  softorder bench growth                    rank and sort as n doubles, with cache misses
+  softorder bench instructions              of the top-k kernels, by valgrind: free of noise
   softorder bench map                       every operator, method and size beside alternatives
   softorder bench sharded                   rows that are cut among processes
   softorder bench topk --device cuda        soft top-k on a GPU; writes to reports/
@@ -105,7 +109,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise SystemExit(
             f"softorder bench --only: unknown {', '.join(unknown)}; known are {', '.join(known)}"
         )
-    for suite in suites.values():
+    for name, suite in suites.items():
+        reason = suite.missing() if hasattr(suite, "missing") else None
+        if reason and name in arguments.suites:
+            raise SystemExit(f"softorder bench {name} needs {reason}")
+        if reason:
+            print(f"softorder bench: without {name}, which needs {reason}")
+            continue
         only = [name for name in arguments.only if name in suite.names()]
         if len(only) == len(arguments.only):
             suite.run(arguments.quick, only, arguments.seconds, arguments.output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -17,6 +16,7 @@ from benchmarks.goals.goal import Goal, Side
 from benchmarks.jobs import Job, pick, work
 from benchmarks.rounds import Rounds, in_rounds
 from benchmarks.timing import seconds_of
+from benchmarks.written import Written
 from softorder.cli._table import Table
 from softorder.kernels import _native
 
@@ -44,20 +44,19 @@ NOTE = (
 
 
 @dataclass
-class Goals:
+class Goals(Written):
     """The report of the suite."""
+
+    stem = "goals"
 
     machine: dict[str, str] = field(default_factory=machine.facts)
     timings: list[dict[str, Any]] = field(default_factory=list)
-    cases: list[tuple[Figure, str]] = field(default_factory=list)  # and their section
-
-    def heading(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self.machine.items())
+    cases: list[Figure] = field(default_factory=list)
 
     def figures(self) -> list[Figure]:
         """The worst case of every row, at each level."""
         worst: dict[tuple[str, str, str], Figure] = {}
-        for figure, _ in self.cases:
+        for figure in self.cases:
             cell = (figure.table, figure.row, figure.column)
             if cell not in worst or figure.value > worst[cell].value:
                 worst[cell] = figure
@@ -81,19 +80,10 @@ class Goals:
             parts.append(f"{reached} of {len(here)} goals reached with {level}")
         return "; ".join(parts) + "."
 
-    def write(self, folder: Path) -> Iterator[Path]:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "goals.json"
-        path.write_text(json.dumps(self._json(), indent=1, ensure_ascii=False) + "\n")
-        yield path
-        path = path.with_suffix(".md")
-        path.write_text(self.markdown())
-        yield path
-
     def _tables(self) -> dict[str, Table]:
         return figures.tables(self.figures())
 
-    def _json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
         kept = [asdict(figure) | {"reached": figure.reached} for figure in self.figures()]
         return {"machine": self.machine, "figures": kept, "timings": self.timings}
 
@@ -140,8 +130,7 @@ def _time(level: str, goals: Sequence[Goal], seconds: float, report: Goals) -> N
         report.timings.append(about | {"provider": name} | asdict(timing))
     for goal in goals:
         ratio = timings[goal.ours.name].minimum / timings[goal.theirs.name].minimum
-        figure = Figure(goal.table, goal.row, level, ratio, goal.limit)
-        report.cases.append((figure, goal.section))
+        report.cases.append(Figure(goal.table, goal.row, level, ratio, goal.limit))
 
 
 def measured(sides: dict[str, Side], seconds: float) -> dict[str, Rounds]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from benchmarks.map.alternatives import YARDSTICKS, Peer
 from benchmarks.map.keeping import Kept, kept_table
 from benchmarks.map.measure import PASSES, Skipped, Time
 from benchmarks.map.patience import LIMIT
+from benchmarks.written import Written
 from softorder.cli._table import Table
 
 _OURS = "softorder "
@@ -70,17 +70,16 @@ def table(cells: Sequence[Cell]) -> Table:
 
 
 @dataclass
-class Map:
+class Map(Written):
     """The report of the suite."""
+
+    stem = "map"
 
     peers: dict[tuple[str, str], Peer]
     machine: dict[str, str] = field(default_factory=machine.facts)
     times: list[Time] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
-
-    def heading(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self.machine.items())
 
     def cells(self) -> list[Cell]:
         return list(self._cells())
@@ -160,18 +159,10 @@ class Map:
             "memory": [kept.json() for kept in self.kept],
         }
 
-    def write(self, folder: Path) -> Iterator[Path]:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "map.json"
-        path.write_text(json.dumps(self.json(), indent=1, ensure_ascii=False) + "\n")
-        yield path
-        path = path.with_suffix(".md")
-        path.write_text(self.markdown())
-        yield path
+    def draw(self, path: Path) -> bool:
         if self.cells():
-            path = path.with_suffix(".png")
             picture.draw(self.json(), path)
-            yield path
+        return bool(self.cells())
 
 
 def _per_score(time: Time) -> float:
