@@ -113,6 +113,7 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
         axes.set_ylim(bottom=0)
         axes.grid(color="#e5e7eb")
         axes.spines[["top", "right"]].set_visible(False)
-    upper.legend(frameon=False, fontsize=8)
+    if upper.get_lines():
+        upper.legend(frameon=False, fontsize=8)
     lower.set_xlabel("n")
     figure.savefig(path)

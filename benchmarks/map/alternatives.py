@@ -200,7 +200,9 @@ def peers() -> dict[tuple[str, str], Peer]:
     if find_spec("ot"):
         from benchmarks.providers import pot_sinkhorn
 
-        found["soft_permutation", "sinkhorn"] = Peer(pot_sinkhorn.provider, _few, gradient=False)
+        found["soft_permutation", "sinkhorn"] = Peer(
+            pot_sinkhorn.provider, _one_row, gradient=False
+        )
     if find_spec("torchsort"):
         from benchmarks.providers import torchsort_projection
 
@@ -233,8 +235,13 @@ def _square_fits(shape: Shape) -> bool:
 
 
 def _few(shape: Shape) -> bool:
-    """Their layers are n×n matrices for each row, or they take one row after the other."""
+    """Their layers are n×n matrices for each row."""
     return shape.n <= 100 and shape.rows <= 64
+
+
+def _one_row(shape: Shape) -> bool:
+    """They take one row after the other, each for a second."""
+    return shape.n <= 100 and shape.rows == 1
 
 
 def _cut_short(shape: Shape) -> bool:

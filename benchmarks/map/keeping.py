@@ -1,7 +1,8 @@
 """Memory in the map: the peak of a forward pass, what is kept for backward, what a formula needs.
 
-A formula needs its result and, for the gradient, its input or its result again; a network also the
-scores at each of its layers. What keeps more than twice its input beyond that is marked.
+A formula needs its result and, for the gradient, its input or its result again; one that goes by
+rows of P, which its cost says, these rows. What keeps more than twice its input beyond that is
+marked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 from benchmarks import memory
 from benchmarks.cases import Shape
 from benchmarks.map.entries import Entry, K, case_of, inputs_of
-from softorder import networks
 from softorder.cli._table import Table
 
 SHAPE = Shape(1_024, 1_000)  # the kernel counts resident pages in batches: 4 MB and more
@@ -69,11 +69,10 @@ def needs(entry: Entry, shape: Shape) -> tuple[int, str]:
     if not entry.gradient:
         return 0, "no gradient"
     rows = entry.rows_of_output(shape)
-    if entry.method == "network":
-        layers = networks.selection_network(shape.n, K, "splitter").depth
-        return layers + K, "every layer, and the rows of P"
     if rows > 1:
         return rows, "the rows of P"
+    if " k" in entry.cost:
+        return K, "k rows of P"
     return 1, "the scores"
 
 

@@ -48,6 +48,7 @@ class _Candidate:
     cost: str
     outputs: int
     prepare: Callable[[], Callable[[], object]]
+    builds: bool = False
 
 
 def measure(
@@ -79,9 +80,8 @@ def measure(
     timings |= in_rounds(quick, seconds * len(quick), ROUNDS)
     for one, first in firsts.items():
         timing = timings[one.name]
-        patience.note(
-            f"{operator} {one.name}", Taken(section, shape, one.outputs, first, timing.minimum)
-        )
+        taken = Taken(section, shape, one.outputs, first, timing.minimum, one.builds)
+        patience.note(f"{operator} {one.name}", taken)
         yield Time(operator, section, shape, one.name, timing)
 
 
@@ -150,7 +150,8 @@ def _of_entry(entry: Entry, case: Case, backward: bool) -> _Candidate:
     def prepare() -> Callable[[], object]:
         return prepared(entry.bind(case), inputs_of(entry, case), backward)
 
-    return _Candidate(entry.provider.name, entry.cost, entry.rows_of_output(case.shape), prepare)
+    outputs, builds = entry.rows_of_output(case.shape), entry.method == "network"
+    return _Candidate(entry.provider.name, entry.cost, outputs, prepare, builds)
 
 
 def _of_peer(peer: Peer, case: Case, backward: bool, permutation: bool) -> _Candidate:

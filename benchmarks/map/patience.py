@@ -2,9 +2,9 @@
 
 The first call of a case is timed. Above `LIMIT` seconds the cell is left out, and so are all larger
 sizes. A size is not even tried where what an earlier one took, times the growth of the declared
-cost, rows · n^d · (rows of the result), exceeds twice that. What only the first call paid for
-(building a network) grows with n alone. Small sizes say nothing of larger ones: there the call is
-the cost.
+cost, rows · n^d · (rows of the result), exceeds twice that; d is that of the registry's words. What
+only the first call of a network paid for, building it, grows with n alone. Small sizes say nothing
+of larger ones: there the call is the cost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from benchmarks.cases import Shape
 
 LIMIT = 1.0  #: seconds of a first call
 SMALL = 5_000  #: scores; below, the call is the cost
-_NOTICED = 0.1  # seconds that a first call takes more than the others
 
 _POWERS = {"n²": 2, "n³": 3}
 
@@ -39,12 +38,13 @@ class Taken:
     outputs: int  # numbers of the result for each score
     first: float  # seconds of the first call
     usual: float  # and of the others
+    builds: bool = False  # something for each n, in its first call
 
     def expected(self, cost: str, shape: Shape, outputs: int) -> float:
         """Seconds of a first call at another size."""
         one_row = (shape.n / self.shape.n) ** degree(cost)
         rows = shape.rows / self.shape.rows * outputs / self.outputs
-        once = self.first - self.usual if self.first - self.usual > _NOTICED else 0.0
+        once = self.first - self.usual if self.builds else 0.0
         return self.usual * one_row * rows + once * one_row
 
 
