@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,21 +28,22 @@ class Memory:
 
 
 def measure(case: Problem, provider: Provider) -> Memory:
-    """The case should be large: freed memory that the allocator kept does not show in the peak."""
+    """The case should have some MB: resident pages are counted in batches."""
     operator, scores = provider.bind(case), case.scores()
-    return Memory(case, provider, _peak(operator, scores), _saved(operator, scores))
+    return Memory(case, provider, peak(operator, scores), saved(operator, scores))
 
 
-def _peak(operator: Operator, scores: torch.Tensor) -> int | None:
+def peak(operator: Operator, scores: torch.Tensor) -> int | None:
     """What the process grew by, which counts native buffers as well as tensors; Linux only."""
     if sys.platform != "linux":
         return None
-    operator(scores[:, :100_000].contiguous())  # lazy initialisation happens here
+    operator(scores[..., :100_000].contiguous())  # lazy initialisation happens here
     return growth(lambda: operator(scores))
 
 
 def growth(call: Callable[[], object]) -> int:
     """The peak of the process during the call, above what it had before; its result included."""
+    _give_back()
     _CLEAR.write_text("5")  # forget the peak so far
     before = _status("VmRSS")
     output = call()
@@ -50,12 +52,20 @@ def growth(call: Callable[[], object]) -> int:
     return grown
 
 
+def _give_back() -> None:
+    """Freed memory that the allocator kept would be used again, and not show in the peak."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)
+
+
 def _status(field: str) -> int:
     lines = _STATUS.read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024
 
 
-def _saved(operator: Operator, scores: torch.Tensor) -> int:
+def saved(operator: Operator, scores: torch.Tensor) -> int:
+    """What the graph of one call keeps until backward, each storage once."""
     sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:

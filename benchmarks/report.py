@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks import figures, machine, plots
 from benchmarks.cases import Problem
 from benchmarks.memory import Memory
 from benchmarks.timing import Record
+from benchmarks.written import Written
 from softorder.cli._table import Table
 
 _NOTE = (
@@ -41,14 +42,15 @@ TOPK = Subject(
 
 
 @dataclass
-class Report:
+class Report(Written):
     subject: Subject = TOPK
     machine: dict[str, str] = field(default_factory=machine.facts)
     records: list[Record] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
 
-    def heading(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in self.machine.items())
+    @property
+    def stem(self) -> str:
+        return self.subject.stem
 
     def text(self) -> str:
         blocks = [f"{title}\n\n{table.text()}" for title, table in self._tables().items()]
@@ -69,19 +71,11 @@ class Report:
     def figures(self) -> list[figures.Figure]:
         return self.subject.derive(self.records, self.memories)
 
-    def write(self, folder: Path) -> Iterator[Path]:
-        """Write the files of a suite, and name them."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.subject.stem}.json"
-        path.write_text(json.dumps(self._json(), indent=1, ensure_ascii=False) + "\n")
-        yield path
-        path = path.with_suffix(".md")
-        path.write_text(self.markdown())
-        yield path
+    def draw(self, path: Path) -> bool:
+        """Time against n, where it was swept."""
         if sweep := self._sweep():
-            path = path.with_suffix(".png")
             plots.time_against_n(sweep, path, self.subject.plot)
-            yield path
+        return bool(sweep)
 
     def _sweep(self) -> list[Record]:
         """What the plot shows: everybody on one row."""
@@ -105,7 +99,7 @@ class Report:
             table.add(str(shape), *("" if t is None else _milliseconds(t) for t in row))
         return table
 
-    def _json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         return {
             "machine": self.machine,
             "figures": [asdict(f) | {"reached": f.reached} for f in self.figures()],

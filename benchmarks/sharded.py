@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import softorder as so
 from benchmarks import machine
-from benchmarks.jobs import FOLDER, SCRATCH
+from benchmarks.jobs import folder_of
 from benchmarks.memory import growth
 from benchmarks.sharded_model import draw
 from softorder.cli._progress import Progress
@@ -77,7 +77,7 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
             progress.step(f"{section}, {ranks} × {n // ranks:,}")
     table = _table(found)
     print(table.text())
-    folder = output or (SCRATCH if quick or only or seconds else FOLDER)
+    folder = folder_of(not (quick or only or seconds), output)
     folder.mkdir(parents=True, exist_ok=True)
     facts = machine.facts()
     heading = "Measured on: " + ", ".join(f"{name} {value}" for name, value in facts.items())

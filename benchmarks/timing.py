@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ import torch
 
 from benchmarks.cases import Problem
 from benchmarks.providers import Operator, Provider
-from softorder.cli._timing import Timing, interleaved
+from benchmarks.rounds import in_rounds
+from softorder.cli._timing import Timing
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def measure_mixed(
     calls = {p.name: _forward(p.bind(case), scores) for p in forward}
     calls |= {p.name: _forward_backward(p.bind(case), scores) for p in backward}
     by_name = {provider.name: provider for provider in (*forward, *backward)}
-    timings = interleaved(calls, seconds)
+    timings = in_rounds(calls, seconds)
     return [Record(section, case, by_name[name], timing) for name, timing in timings.items()]
 
 
@@ -47,13 +49,26 @@ def measure_doubling(
     backward: bool,
 ) -> list[Record]:
     """Time every provider on several sizes, all in alternation: their ratios are what counts."""
-    prepare = _forward_backward if backward else _forward
     pairs = {f"{p.name} {case}": (p, case) for p in providers for case in cases}
-    calls = {name: prepare(p.bind(case), case.scores()) for name, (p, case) in pairs.items()}
-    timings = interleaved(calls, seconds)
+    calls = {
+        name: prepared(p.bind(case), case.scores(), backward) for name, (p, case) in pairs.items()
+    }
+    timings = in_rounds(calls, seconds)
     return [
         Record(section, case, provider, timings[name]) for name, (provider, case) in pairs.items()
     ]
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def prepared(operator: Operator, scores: torch.Tensor, backward: bool) -> Callable[[], object]:
+    """The call that is timed: the operator alone, or with its gradient."""
+    return (_forward_backward if backward else _forward)(operator, scores)
 
 
 def _forward(operator: Operator, scores: torch.Tensor) -> Callable[[], object]:
