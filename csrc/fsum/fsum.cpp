@@ -4,8 +4,9 @@
 #include "failure.hpp"
 #include "fsum/laplace_invert.hpp"
 #include "fsum/laplace_sum.hpp"
-#include "scratch.hpp"
+#include "fsum/smooth_sum.hpp"
 #include "fsum/uniform_sum.hpp"
+#include "scratch.hpp"
 
 namespace softorder {
 namespace {
@@ -47,6 +48,27 @@ template <class T> void run_fsum(const Fsum& a) {
   });
 }
 
+template <class T, class Law> void run_smooth_fsum(const Fsum& a) {
+  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    SmoothTables<Law> tables;
+    for (std::size_t i = begin; i < end; ++i) {
+      const FsumRow<T> row = fsum_row<T>(a, i);
+      std::fill(row.out + row.n, row.out + a.n, T(0));
+      smooth_fsum(row, tables, team);
+    }
+  });
+}
+
+template <class T> void run_any_fsum(const Fsum& a) {
+  switch (static_cast<Density>(a.density)) {
+    case Density::logistic: return run_smooth_fsum<T, Logistic<double>>(a);
+    case Density::normal: return run_smooth_fsum<T, Normal<double>>(a);
+    case Density::laplace:
+    case Density::uniform: return run_fsum<T>(a);
+    default: throw unknown_choice();
+  }
+}
+
 template <class T> InvertRow<T> invert_row(const FsumInvert& a, std::size_t row) {
   return {
       row_of<T>(a.sources, row, a.m),
@@ -81,9 +103,8 @@ bool is_linear(std::int32_t density) {
 }  // namespace
 
 void fsum(const Fsum& a) {
-  if (!is_linear(a.density)) throw unknown_choice();
   const NoDenormals guard;
-  return a.wide ? run_fsum<double>(a) : run_fsum<float>(a);
+  return a.wide ? run_any_fsum<double>(a) : run_any_fsum<float>(a);
 }
 
 void fsum_invert(const FsumInvert& a) {

@@ -39,6 +39,7 @@ from softorder.kernels.fsum import cpu, reference
 
 _gpu = _triton.Module("softorder.kernels.fsum.triton")
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
+_COMPILED = (*_LINEAR, number_of(BUILT_IN["logistic"]), number_of(BUILT_IN["normal"]))
 
 
 class Roots(NamedTuple):
@@ -147,7 +148,11 @@ def _fake_invert(sources: Tensor, levels: Tensor, *others: object) -> tuple[Tens
 
 
 def _compiled(*arguments: Any) -> bool:
-    return arguments[8] in _LINEAR
+    return arguments[8] in _COMPILED
+
+
+def _fsum_on_gpu(*arguments: Any) -> Tensor:
+    return (_gpu.fsum if arguments[8] in _LINEAR else reference.fsum)(*arguments)
 
 
 def _compiled_roots(*arguments: Any) -> bool:
@@ -160,7 +165,7 @@ _fsum = Operator(
     " int density, int derivative, int moment) -> Tensor",
     reference=reference.fsum,
     cpu=cpu.fsum,
-    triton=_gpu.fsum,
+    triton=_fsum_on_gpu,
     compiled=_compiled,
     fake=_fake_fsum,
 )

@@ -1,0 +1,124 @@
+// Sums of Chebyshev polynomials T_0 ... T_15, and what moves them from one stretch of a row to another.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "scratch.hpp"
+#include "simd/pack.hpp"
+
+namespace softorder {
+
+constexpr int kTerms = 16;
+constexpr std::size_t kTermPacks = kTerms / kLanes<double>;
+
+// y += factor · x
+inline void add_scaled(double* y, double factor, const double* x) {
+  for (std::size_t i = 0; i < kTerms; i += kLanes<double>) store(y + i, load(y + i) + factor * load(x + i));
+}
+
+// Σ_k c_k T_k(b), by Clenshaw's recurrence.
+inline Pack<double> chebyshev_sum(const double* c, Pack<double> b) {
+  const Pack<double> twice = b + b;
+  Pack<double> last{}, before{};
+  for (int k = kTerms - 1; k > 0; --k) {
+    const Pack<double> next = twice * last + (c[k] - before);
+    before = last, last = next;
+  }
+  return b * last + (c[0] - before);
+}
+
+// The nodes, the matrix that takes values there to coefficients, and the one that halves a stretch.
+struct Chebyshev {
+  double node[kTerms];
+  double fit[kTerms][kTerms];   // [node][coefficient]
+  double half[kTerms][kTerms];  // T_l((b + 1)/2) = Σ_k half[l][k] T_k(b)
+
+  Chebyshev() {
+    const auto term = [](int k, double angle) { return std::cos(k * angle); };
+    for (int j = 0; j < kTerms; ++j) {
+      const double angle = std::numbers::pi * (j + 0.5) / kTerms;
+      node[j] = std::cos(angle);
+      for (int k = 0; k < kTerms; ++k) fit[j][k] = (k == 0 ? 1.0 : 2.0) / kTerms * term(k, angle);
+    }
+    for (int l = 0; l < kTerms; ++l) {
+      std::fill(half[l], half[l] + kTerms, 0.0);
+      for (int j = 0; j < kTerms; ++j) {
+        add_scaled(half[l], term(l, std::acos(0.5 * (node[j] + 1))), fit[j]);
+      }
+    }
+  }
+
+  // Sums over the upper or the lower half of a stretch, added to those over the stretch.
+  void join(const double* part, bool upper, double* whole) const {
+    for (int l = 0; l < kTerms; ++l) {
+      double total = 0;
+      for (int k = 0; k < kTerms; ++k) total += sign(l + k, upper) * half[l][k] * part[k];
+      whole[l] += total;
+    }
+  }
+  // A polynomial on a stretch, added to one on its upper or lower half.
+  void divide(const double* whole, bool upper, double* part) const {
+    for (int l = 0; l < kTerms; ++l) {
+      for (int k = 0; k < kTerms; ++k) part[k] += sign(l + k, upper) * half[l][k] * whole[l];
+    }
+  }
+
+ private:
+  static double sign(int parity, bool upper) { return upper || parity % 2 == 0 ? 1 : -1; }
+};
+
+// A kernel of two stretches, Σ_kl A_kl T_k(a) T_l(b), as an array [l][k]; kernel(u) is a function of
+// packs, u = between + half·(a - b).
+template <class Kernel>
+void fit_kernel(const Chebyshev& basis, Kernel kernel, double between, double half, double* table) {
+  double columns[kTerms][kTerms] = {};
+  for (int l = 0; l < kTerms; ++l) {
+    double values[kTerms];
+    for (std::size_t k = 0; k < kTerms; k += kLanes<double>) {
+      store(values + k, kernel(between + half * (load(basis.node + k) - basis.node[l])));
+    }
+    for (int k = 0; k < kTerms; ++k) add_scaled(columns[l], values[k], basis.fit[k]);
+  }
+  std::fill(table, table + kTerms * kTerms, 0.0);
+  for (int l = 0; l < kTerms; ++l) {
+    for (int node = 0; node < kTerms; ++node) {
+      add_scaled(table + l * kTerms, basis.fit[node][l], columns[node]);
+    }
+  }
+}
+
+// What a polynomial gains from kernels and moments. G(-u) = ±G(u), so that one table serves both
+// directions: the terms of even and of odd source coefficients are kept apart and signed at the end.
+struct Gain {
+  double even[2][kTerms] = {}, odd[2][kTerms] = {};
+
+  void add(const double* table, const double* moments, bool mirrored) {
+    Pack<double> e[kTermPacks], o[kTermPacks];
+    for (std::size_t k = 0; k < kTermPacks; ++k) {
+      e[k] = load(even[mirrored] + k * kLanes<double>);
+      o[k] = load(odd[mirrored] + k * kLanes<double>);
+    }
+    for (int l = 0; l < kTerms; l += 2) {
+      const double* column = table + l * kTerms;
+      for (std::size_t k = 0; k < kTermPacks; ++k) {
+        e[k] += load(column + k * kLanes<double>) * moments[l];
+        o[k] += load(column + kTerms + k * kLanes<double>) * moments[l + 1];
+      }
+    }
+    for (std::size_t k = 0; k < kTermPacks; ++k) {
+      store(even[mirrored] + k * kLanes<double>, e[k]);
+      store(odd[mirrored] + k * kLanes<double>, o[k]);
+    }
+  }
+
+  void finish(double parity, double* polynomial) const {
+    for (int k = 0; k < kTerms; ++k) {
+      const double mirrored = (k % 2 ? -parity : parity) * (even[1][k] - odd[1][k]);
+      polynomial[k] += (even[0][k] + odd[0][k]) + mirrored;
+    }
+  }
+};
+
+}  // namespace softorder

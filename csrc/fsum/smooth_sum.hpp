@@ -1,0 +1,395 @@
+// F-sums of the logistic and of the normal density, Σ_i w_i G((t_j - x_i)/τ), in time that is linear in
+// the number of sources and targets, however many of them are within a τ.
+//
+// The row is cut into boxes not wider than τ. Between a box of targets and one of sources, G is a
+// polynomial in both places a, b in [-1, 1], Σ_kl A_kl T_k(a) T_l(b) with k, l < 16:
+//   1. of every box of sources, the moments M_l = Σ_i w_i T_l(b_i);
+//   2. for every box of targets, the polynomial Σ_k (Σ_boxes Σ_l A_kl M_l) T_k(a);
+//   3. its value at every target.
+// A depends on the distance of two boxes alone, so that a few tables serve all of them. Boxes that are
+// far apart meet as boxes twice as wide: moments are joined on the way up and polynomials divided on the
+// way down, both exactly.
+//
+// The error. G is analytic as far as |Im u| < π (logistic) or everywhere (normal). Interpolated at 16
+// Chebyshev nodes in b in [-1, 1], where u moves by h/2 <= 1/2 (times 2^l, at distance >= 3·2^l, in
+// level l), it misses less than 4 ρ^-16/(ρ - 1) of its maximum in the ellipse with half axes
+// (ρ ± 1/ρ)/2: for the logistic ρ = 11 stays clear of the poles at ±2πi/h (their ellipse has ρ = 12.6)
+// and gives 1e-17; the normal's 16th derivative is below √(16!) e^-u²/4, which gives
+// √(16!)/(16! 2^31) e^-u²/4 = 1e-16 e^-u²/4. Both places are interpolated, which costs the Lebesgue
+// constant 2.8. In wider boxes e^-u is interpolated in units of its decay: 2 I_16(2^(l-1)) e^-4·2^l, below
+// 1e-16 for every l. So the error of a sum is below
+//   1e-15 Σ_i |w_i| max |G(v)| over |v - u_i| <= 1,
+// the rounding of the sum itself.
+//
+// What is beyond the reach of G is left out: n e^-44. A target in a gap, more than a box away from every
+// source, would feel that: its sum is taken directly, as far as terms matter beside its nearest
+// source's. And so does a source in a gap, whose weight may be as large as G is small (the gradient of a
+// root on a plateau): it is added to its targets one by one.
+//
+// A row with few sources per τ is summed directly as a whole, by the same function.
+#pragma once
+
+#include "fsum/boxes.hpp"
+#include "fsum/chebyshev.hpp"
+#include "fsum/smooth_law.hpp"
+#include "team.hpp"
+
+namespace softorder {
+
+// The tables A for one kernel and one width of boxes (in τ); kept from row to row.
+template <class Law> class SmoothTables {
+ public:
+  static constexpr int kNear = Smooth<Law>::kNear;
+
+  // How many levels of boxes there are; those further apart than that do not feel each other.
+  static int depth(const SmoothKernel<Law>& kernel, double width) {
+    int levels = 0;
+    while (std::ldexp(kNear * width, levels) < kernel.reach(0)) ++levels;
+    return levels;
+  }
+
+  bool ready(const SmoothKernel<Law>& kernel, double width) const { return kernel == kernel_ && width == width_; }
+  const SmoothKernel<Law>& kernel() const { return kernel_; }
+  const Chebyshev& basis() const { return basis_; }
+  int levels() const { return levels_; }
+
+  void prepare(const SmoothKernel<Law>& kernel, double width) {
+    if (ready(kernel, width)) return;
+    kernel_ = kernel, width_ = width, levels_ = depth(kernel, width);
+    memory_.resize(kSize * std::size_t(kNear + 1) * std::size_t(levels_ + 1));
+    // in one box, F less 1/2 instead of F less its step
+    const double middle = kernel.derivative == 0 ? 0.5 : 0.0;
+    fit_kernel(basis_, [&](Pack<double> u) { return kernel(u) + (u < 0 ? Pack<double>{} - middle : Pack<double>{} + middle); },
+               0, 0.5 * width, memory_.data());
+    for (int apart = 1; apart <= kNear; ++apart) fit(0, apart, memory_.data() + kSize * std::size_t(apart));
+    for (int level = 0; level < levels_; ++level) {
+      for (int apart = kNear + 1; apart <= 2 * kNear + 1; ++apart) fit(level, apart, far(level, apart));
+    }
+  }
+
+  // Between boxes of a level, `apart` indices away from each other; null where nothing is felt.
+  const double* table(int level, int apart) const {
+    if (std::ldexp((apart - 1) * width_, level) > kernel_.reach(0)) return nullptr;
+    return apart <= kNear ? memory_.data() + kSize * std::size_t(apart) : far(level, apart);
+  }
+
+ private:
+  static constexpr std::size_t kSize = kTerms * kTerms;
+
+  std::size_t place(int level, int apart) const { return std::size_t((level + 1) * (kNear + 1) + (apart - kNear - 1)); }
+  const double* far(int level, int apart) const { return memory_.data() + kSize * place(level, apart); }
+  double* far(int level, int apart) { return memory_.data() + kSize * place(level, apart); }
+  void fit(int level, int apart, double* to) const {
+    const double wide = std::ldexp(width_, level);
+    fit_kernel(basis_, kernel_, apart * wide, 0.5 * wide, to);
+  }
+
+  Chebyshev basis_;
+  SmoothKernel<Law> kernel_;
+  double width_ = 0;
+  int levels_ = 0;
+  Vector<double> memory_;
+};
+
+// The differences of `count` places from one, and 0 in the other lanes.
+template <class T> Pack<double> differences(const Places<T>& places, std::size_t from, std::size_t count, double minus, double rest) {
+  double found[kLanes<double>] = {};
+  if (count == kLanes<double>) {
+    for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] = double(places.value[from + i]) - minus;
+    if (places.rest) {
+      for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] += double(places.rest[from + i]);
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      found[i] = double(places.value[from + i]) - minus + (places.rest ? double(places.rest[from + i]) : 0.0);
+    }
+  }
+  return load(found) - rest;
+}
+
+// The sources of a row, ready for sums at any targets.
+template <class Law, class T> class SmoothSources {
+ public:
+  using Kernel = SmoothKernel<Law>;
+  using Tables = SmoothTables<Law>;
+
+  // `weights` may be null: ones.
+  SmoothSources(const Places<T>& x, const double* weights, std::size_t m, double tau, Team team)
+      : x_(x), weights_(weights), m_(m), tau_(tau), inverse_(std::min(1 / tau, 1e300)), team_(team) {}
+
+  // Calls write(j, step, value) for every target: its sum is step + value.
+  template <class U, class Write>
+  void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
+    if (kernel.derivative == 0 && weights_ && steps_.empty()) add_steps();
+    const double width = box_width(Smooth<Law>::kBox * tau_);
+    if (m_ * n > kFew && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
+      const int depth = Tables::depth(kernel, width / tau_);
+      if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
+        boxes_ = Boxes(x_, m_, width, depth);
+        moments_.clear();
+      }
+      const Boxes targets(t, n, width, depth);
+      const bool ready = tables.ready(kernel, width / tau_);
+      if (by_boxes(targets, n, kernel, ready)) return through_boxes(t, targets, kernel, tables, write);
+    }
+    team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write); });
+  }
+
+  // Adds one source to all targets that feel it: add(j, value).
+  template <class U, class Add>
+  void scatter(std::size_t source, double weight, const Places<U>& t, std::size_t n, const Kernel& kernel, Add add) const {
+    const std::size_t above = partition_point(n, [&](std::size_t j) { return t.minus(j, x_, source) < 0; });
+    double nearest = std::numeric_limits<double>::infinity();
+    if (above < n) nearest = t.minus(above, x_, source);
+    if (above > 0) nearest = std::min(nearest, -t.minus(above - 1, x_, source));
+    const double radius = kernel.reach(nearest * inverse_) * tau_;
+    const double value = double(x_.value[source]), rest = x_.rest ? double(x_.rest[source]) : 0.0;
+    for (std::size_t j = above; j < n && t.minus(j, x_, source) <= radius; j += kLanes<double>) {
+      const std::size_t count = std::min(kLanes<double>, n - j);
+      const Pack<double> terms = weight * kernel(differences(t, j, count, value, rest) * inverse_);
+      for (std::size_t k = 0; k < count; ++k) add(j + k, terms[k]);
+    }
+    for (std::size_t end = above; end > 0 && -t.minus(end - 1, x_, source) <= radius;) {
+      const std::size_t count = std::min(kLanes<double>, end);
+      end -= count;
+      const Pack<double> terms = weight * kernel(differences(t, end, count, value, rest) * inverse_);
+      for (std::size_t k = 0; k < count; ++k) add(end + k, terms[k]);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFew = 1 << 12;
+
+  // ---- one target after the other ----
+
+  void add_steps() {
+    steps_.resize(m_ + 1);
+    for (std::size_t i = 0; i < m_; ++i) steps_[i + 1] = steps_[i] + weights_[i];
+  }
+  double step(std::size_t below) const { return weights_ ? steps_[below] : double(below); }
+
+  template <class U, class Write>
+  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write) const {
+    if (begin == end) return;
+    std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) >= 0; });
+    for (std::size_t j = begin; j < end; ++j) {
+      while (below < m_ && t.minus(j, x_, below) >= 0) ++below;
+      write(j, kernel.derivative == 0 ? step(below) : 0.0, around(t, j, below, kernel));
+    }
+  }
+
+  // Σ w_i G over the sources near a target, `below` of which are not above it.
+  template <class U> double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel) const {
+    double nearest = std::numeric_limits<double>::infinity();
+    if (below > 0) nearest = t.minus(j, x_, below - 1);
+    if (below < m_) nearest = std::min(nearest, -t.minus(j, x_, below));
+    const double radius = kernel.reach(nearest * inverse_) * tau_;
+    Pack<double> total{};
+    for (std::size_t i = below; i < m_ && -t.minus(j, x_, i) <= radius; i += kLanes<double>) {
+      total += terms(t, j, i, std::min(kLanes<double>, m_ - i), kernel);
+    }
+    for (std::size_t end = below; end > 0 && t.minus(j, x_, end - 1) <= radius;) {
+      const std::size_t count = std::min(kLanes<double>, end);
+      end -= count;
+      total += terms(t, j, end, count, kernel);
+    }
+    return sum_lanes(total);
+  }
+
+  template <class U>
+  Pack<double> terms(const Places<U>& t, std::size_t j, std::size_t from, std::size_t count, const Kernel& kernel) const {
+    const Pack<double> most = Pack<double>{} + 1e9;
+    const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
+    const Pack<double> u = -inverse_ * differences(x_, from, count, value, rest);
+    return load_weights(from, count) * kernel(smaller<double>(larger<double>(u, -most), most));
+  }
+
+  Pack<double> load_weights(std::size_t from, std::size_t count) const {
+    if (weights_) return count == kLanes<double> ? load(weights_ + from) : load_part(weights_ + from, count, 0.0);
+    double ones[kLanes<double>] = {};
+    std::fill(ones, ones + count, 1.0);
+    return load(ones);
+  }
+
+  // ---- boxes ----
+
+  // Whether boxes are quicker, counted in cycles per pack.
+  bool by_boxes(const Boxes& targets, std::size_t n, const Kernel& kernel, bool ready) const {
+    const double width = boxes_.width * inverse_, sources = double(boxes_.size());
+    const double window = std::min(sources, 2 * kernel.reach(0) / width + 1);
+    const double direct = double(n) * (double(m_) / sources * window * 30 / kLanes<double> + 30);
+    const double met = std::min(sources, 4.0 * Tables::kNear + 4);
+    const double tables = ready ? 0 : 3e4 * (Tables::kNear + 1) / kLanes<double>;
+    const double boxes = double(targets.size()) * (met * 280 / kLanes<double> + 100) + double(m_ + n) * 100 / kLanes<double>;
+    return boxes + tables + 100 * sources < direct;
+  }
+
+  double* moments(std::size_t level, std::size_t box) { return moments_[level].data() + box * kTerms; }
+
+  void find_moments(const Chebyshev& basis) {
+    moments_.resize(boxes_.levels.size());
+    for (std::size_t level = 0; level < moments_.size(); ++level) moments_[level].assign(boxes_.size(level) * kTerms, 0.0);
+    weight_.assign(boxes_.size() + 1, 0.0);
+    Vector<double> partial(boxes_.runs.size() * kTerms);
+    team_.split_evenly(boxes_.runs.size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) run_moments(boxes_.runs[i], partial.data() + i * kTerms);
+    });
+    for (std::size_t i = 0; i < boxes_.runs.size(); ++i) {
+      add_scaled(moments(0, boxes_.runs[i].box), 1, partial.data() + i * kTerms);
+    }
+    for (std::size_t box = 0; box < boxes_.size(); ++box) weight_[box + 1] = weight_[box] + moments(0, box)[0];
+    for (std::size_t level = 0; level + 1 < moments_.size(); ++level) {
+      const Boxes::Level& fine = boxes_.levels[level];
+      for (std::size_t box = 0; box < fine.index.size(); ++box) {
+        basis.join(moments(level, box), is_upper(fine.index[box]), moments(level + 1, fine.parent[box]));
+      }
+    }
+  }
+
+  static bool is_upper(double index) { return index != 2 * std::floor(0.5 * index); }
+
+  void run_moments(const Boxes::Run& run, double* found) const {
+    const double middle = boxes_.middle(run.box), scale = 2 / boxes_.width;
+    Pack<double> total[kTerms] = {};
+    for (std::size_t i = run.begin; i < run.end; i += kLanes<double>) {
+      const std::size_t count = std::min(kLanes<double>, run.end - i);
+      const Pack<double> b = scale * differences(x_, i, count, middle, 0.0), twice = b + b;
+      Pack<double> before = load_weights(i, count), last = before * b;
+      total[0] += before, total[1] += last;
+      for (int k = 2; k < kTerms; ++k) {
+        const Pack<double> next = twice * last - before;
+        total[k] += next;
+        before = last, last = next;
+      }
+    }
+    for (int k = 0; k < kTerms; ++k) found[k] = sum_lanes(total[k]);
+  }
+
+  template <class U, class Write>
+  void through_boxes(const Places<U>& t, const Boxes& targets, const Kernel& kernel, Tables& tables, Write write) {
+    tables.prepare(kernel, boxes_.width / tau_);
+    if (moments_.empty()) find_moments(tables.basis());
+    Vector<double> polynomials(targets.size() * kTerms);
+    Vector<double> steps(targets.size());
+    Vector<unsigned char> alone(targets.size());
+    meet_far(targets, tables, polynomials);
+    team_.split_evenly(targets.size(), [&](std::size_t begin, std::size_t end) {
+      meet_near(targets, tables, begin, end, polynomials.data(), steps.data(), alone.data());
+    });
+    team_.split_evenly(targets.runs.size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const Boxes::Run& run = targets.runs[i];
+        if (alone[run.box]) {
+          directly(t, run.begin, run.end, kernel, write);
+        } else {
+          const double step = kernel.derivative == 0 ? steps[run.box] : 0.0;
+          evaluate(t, targets, run, polynomials.data() + run.box * kTerms, step, write);
+        }
+      }
+    });
+  }
+
+  // What every box gets from boxes that are not near, at all levels.
+  void meet_far(const Boxes& targets, const Tables& tables, Vector<double>& polynomials) {
+    Vector<double> above;
+    for (std::size_t level = std::size_t(tables.levels()); level-- > 0;) {
+      const Boxes::Level& boxes = targets.levels[level];
+      const Vector<double>& sources = boxes_.levels[level].index;
+      Vector<double> found(boxes.index.size() * kTerms);
+      team_.split_evenly(boxes.index.size(), [&](std::size_t begin, std::size_t end) {
+        for_neighbours(boxes.index, sources, 2 * Tables::kNear + 1, begin, end, [&](std::size_t box, std::size_t first, std::size_t last) {
+          Gain gain;
+          const double index = boxes.index[box], parent = std::floor(0.5 * index);
+          for (std::size_t i = first; i < last; ++i) {
+            const double apart = index - sources[i];
+            if (std::fabs(apart) <= Tables::kNear || std::fabs(parent - std::floor(0.5 * sources[i])) > Tables::kNear) continue;
+            const double* table = tables.table(int(level), int(std::fabs(apart)));
+            if (table) gain.add(table, moments(level, i), apart < 0);
+          }
+          gain.finish(tables.kernel().parity(), found.data() + box * kTerms);
+          if (!above.empty()) {
+            tables.basis().divide(above.data() + boxes.parent[box] * kTerms, is_upper(index), found.data() + box * kTerms);
+          }
+        });
+      });
+      above.swap(found);
+    }
+    if (!above.empty()) polynomials.swap(above);
+  }
+
+  void meet_near(const Boxes& targets, const Tables& tables, std::size_t begin, std::size_t end, double* polynomials,
+                 double* steps, unsigned char* alone) {
+    const Vector<double>&index = targets.levels[0].index, &sources = boxes_.levels[0].index;
+    for_neighbours(index, sources, Tables::kNear, begin, end, [&](std::size_t box, std::size_t first, std::size_t last) {
+      Gain gain;
+      std::size_t below = first;
+      bool own = false, beside = false;
+      for (std::size_t i = first; i < last; ++i) {
+        const double apart = index[box] - sources[i];
+        below += apart > 0, own |= apart == 0, beside |= std::fabs(apart) <= 1;
+        const double* table = tables.table(0, int(std::fabs(apart)));
+        if (table) gain.add(table, moments(0, i), apart < 0);
+      }
+      gain.finish(tables.kernel().parity(), polynomials + box * kTerms);
+      steps[box] = own ? 0.5 * (weight_[below] + weight_[below + 1]) : weight_[below];
+      alone[box] = !beside;
+    });
+  }
+
+  template <class U, class Write>
+  void evaluate(const Places<U>& t, const Boxes& targets, const Boxes::Run& run, const double* polynomial, double step,
+                Write write) const {
+    const double middle = targets.middle(run.box), scale = 2 / targets.width;
+    for (std::size_t j = run.begin; j < run.end; j += kLanes<double>) {
+      const std::size_t count = std::min(kLanes<double>, run.end - j);
+      const Pack<double> value = chebyshev_sum(polynomial, scale * differences(t, j, count, middle, 0.0));
+      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k]);
+    }
+  }
+
+  Places<T> x_;
+  const double* weights_;
+  std::size_t m_;
+  double tau_, inverse_;
+  Team team_;
+  Vector<double> steps_;  // the weight of the first sources
+  Boxes boxes_;
+  Vector<Vector<double>> moments_;  // [level][box][term]
+  Vector<double> weight_;           // of the boxes before each
+};
+
+// Sources more than 2τ from every target, whose weights may be huge: set aside. Only where F is not
+// summed itself.
+template <class T> Vector<std::size_t> take_gap_sources(const FsumRow<T>& row, double* weights) {
+  Vector<std::size_t> alone;
+  if (row.at_sources() || row.n == 0) return alone;
+  std::size_t above = 0;
+  for (std::size_t i = 0; i < row.m; ++i) {
+    while (above < row.n && row.targets.minus(above, row.sources, i) < 0) ++above;
+    const bool near = (above < row.n && row.targets.minus(above, row.sources, i) <= 2 * row.temperature) ||
+                      (above > 0 && -row.targets.minus(above - 1, row.sources, i) <= 2 * row.temperature);
+    if (near) continue;
+    alone.push_back(i);
+    weights[i] = 0;
+  }
+  return alone;
+}
+
+template <class Law, class T> void smooth_fsum(const FsumRow<T>& row, SmoothTables<Law>& tables, Team team) {
+  if (row.m == 0) return std::fill(row.out, row.out + row.n, T(0));
+  const SmoothKernel<Law> kernel{row.derivative, row.moment};
+  Scratch<double> weights(row.weights ? row.m : 0);
+  Vector<std::size_t> alone;
+  if (row.weights) {
+    std::copy(row.weights, row.weights + row.m, weights.get());
+    if (row.derivative > 0) alone = take_gap_sources(row, weights.get());
+  }
+  SmoothSources<Law, T> sources(row.sources, row.weights ? weights.get() : nullptr, row.m, row.temperature, team);
+  sources.sums(row.targets, row.n, kernel, tables, [&](std::size_t j, double step, double value) { row.out[j] = T(step + value); });
+  for (std::size_t i : alone) {
+    const double weight = double(row.weights[i]);
+    sources.scatter(i, weight, row.targets, row.n, kernel, [&](std::size_t j, double value) { row.out[j] = T(double(row.out[j]) + value); });
+  }
+}
+
+}  // namespace softorder
