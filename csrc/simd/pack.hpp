@@ -121,6 +121,22 @@ template <class T> inline Pack<T> shuffle(Pack<T> a, Pack<T> b, Mask<T> from) {
 #endif
 }
 
+// The lanes that a mask names, as bits.
+template <class T> inline unsigned lane_bits(Mask<T> mask) {
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) return _mm512_movepi32_mask((__m512i)mask);
+  else return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(__AVX2__)
+  return unsigned(is_single<T> ? _mm256_movemask_ps((__m256)mask) : _mm256_movemask_pd((__m256d)mask));
+#elif defined(__SSE2__)
+  return unsigned(is_single<T> ? _mm_movemask_ps((__m128)mask) : _mm_movemask_pd((__m128d)mask));
+#else
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < kLanes<T>; ++i) bits |= unsigned(mask[i] != 0) << i;
+  return bits;
+#endif
+}
+
 // Pairwise, so that equal lanes lose nothing.
 template <class P> inline double sum_lanes(P pack) {
 #if defined(__AVX512F__)

@@ -130,7 +130,7 @@ COMPILED = (
         ("tests/kernels/test_permutahedron.py",),
     ),
     Mutant(
-        "csrc/row_softmax/row_softmax.cpp",
+        "csrc/row_softmax/neuralsort.hpp",
         "gradient[i] -= double(2 * j + 1) * d;",
         "gradient[i] -= double(2 * j) * d;",
         "NeuralSort's gradient counts places from 0",
