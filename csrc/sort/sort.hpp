@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace softorder {
+#include "formats.hpp"
 
-enum class FloatFormat : std::int32_t { float16, bfloat16, float32, float64 };
+namespace softorder {
 
 // Matrices are dense, rows × n, in the given format.
 struct Sort {

@@ -40,12 +40,29 @@ def rows(scores: Tensor, dim: int, largest: bool, mask: Tensor | None) -> Tensor
     """The scores in the form that everything below expects, in float32 at least."""
     if not largest:
         scores = -scores
+    return last(clean(scores, mask), dim)
+
+
+def clean(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """In float32 at least, and at -inf where the mask is False."""
     if mask is not None:
         # where, not a large negative number: NaN is hidden too, and the gradient is exactly 0
         scores = torch.where(mask, scores, -math.inf)
     if scores.dtype != torch.float32 and scores.dtype != torch.float64:
         scores = scores.float()
-    return scores if dim == -1 or dim == scores.dim() - 1 else scores.movedim(dim, -1)
+    return scores
+
+
+def last(value: Tensor, dim: int) -> Tensor:
+    """The axis `dim` behind the others."""
+    return value if dim == -1 or dim == value.dim() - 1 else value.movedim(dim, -1)
+
+
+def beside(mask: Tensor | None, scores: Tensor, dim: int) -> Tensor | None:
+    """A mask that broadcasts to the scores, for their rows."""
+    if mask is None or dim == -1 or dim == scores.dim() - 1:
+        return mask
+    return mask.expand(scores.shape).movedim(dim, -1)
 
 
 def back(result: Tensor, like: Tensor, dim: int) -> Tensor:

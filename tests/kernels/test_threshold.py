@@ -102,9 +102,9 @@ def test_an_upstream_of_one_entry(kernel, density, dtype, n, by_temperature):
     weight = torch.from_numpy(rng.normal(size=6).astype(dtype))
     b = threshold.solve(scores, k, temperature, density).b
     upstream = torch.zeros_like(scores).scatter_(-1, index[:, None], weight[:, None])
-    rest = (scores, temperature, b, number, by_temperature)
-    dense = threshold.backward(upstream, *rest)
-    sparse = threshold.backward_of_one(weight, index, *rest)
+    rest, choices = (scores, temperature, b), (number, by_temperature)
+    dense = threshold.backward(upstream, *rest, None, *choices)
+    sparse = threshold.backward_of_one(weight, index, *rest, *choices)
     tolerance = 1e-13 if dtype is np.float64 else 1e-5
     for one, other in zip(sparse, dense, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -46,12 +46,12 @@ def test_asks_the_device_nothing(law, dtype):
     """And finds what it finds on a CPU, where it may look and leave early."""
     scores, _, temperature = problems = _problems(dtype)
     number = number_of(law)
-    seen, b = reference.forward(*problems, number)
+    seen, b = reference.forward(*problems, None, number)
     upstream = torch.linspace(-1, 1, 40, dtype=dtype).expand(10, 40)
-    gradients = reference.backward(upstream, scores, temperature, b, number, True)
+    gradients = reference.backward(upstream, scores, temperature, b, None, number, True)
     with NoQuestions():
-        blind, _ = reference.forward(*problems, number)
-        same = reference.backward(upstream, scores, temperature, b, number, True)
+        blind, _ = reference.forward(*problems, None, number)
+        same = reference.backward(upstream, scores, temperature, b, None, number, True)
     tolerance = 2e-12 if dtype is torch.float64 else 2e-6
     torch.testing.assert_close(blind, seen, rtol=0, atol=tolerance, equal_nan=True)
     torch.testing.assert_close(same, gradients, rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -241,9 +241,9 @@ def test_an_upstream_of_one_entry(n, by_temperature):
     index, weight = torch.tensor([0, 1, 2, n - 1]), torch.from_numpy(rng.normal(size=4))
     b = threshold.solve(scores, k, temperature, "logistic").b
     upstream = torch.zeros_like(scores).scatter_(-1, index[:, None], weight[:, None])
-    rest = (scores, temperature, b, BUILT_IN.index("logistic"), by_temperature)
-    dense = threshold.backward(upstream, *rest)
-    sparse = threshold.backward_of_one(weight, index, *rest)
+    rest, choices = (scores, temperature, b), (BUILT_IN.index("logistic"), by_temperature)
+    dense = threshold.backward(upstream, *rest, None, *choices)
+    sparse = threshold.backward_of_one(weight, index, *rest, *choices)
     for one, other in zip(sparse, dense, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-13, equal_nan=True)
 
@@ -267,30 +267,31 @@ def test_both_orders_by_finite_differences():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("n", [20, 9000])
 def test_half_precision_is_read_and_written(dtype, n):
-    """By the kernels themselves; the public operators convert before them."""
+    """By the kernels themselves."""
     from softorder.kernels.threshold import triton as kernels
 
     scores = torch.randn(3, n, generator=torch.Generator().manual_seed(0)).to(dtype)
     k, tau = torch.tensor(3.0).double(), torch.tensor(0.5).double()
-    p, b = kernels.forward(scores, k, tau, 0)
+    p, b = kernels.forward(scores, k, tau, None, 0)
     assert p.dtype == dtype
     assert b.dtype == torch.float32
-    exact, _ = kernels.forward(scores.float(), k, tau, 0)
+    exact, _ = kernels.forward(scores.float(), k, tau, None, 0)
     rounding = {"rtol": torch.finfo(dtype).eps, "atol": 1e-7}  # the interpreter may round down
     torch.testing.assert_close(p, exact.to(dtype), **rounding)
     upstream = torch.randn(3, n, generator=torch.Generator().manual_seed(1)).to(dtype)
-    found, _ = kernels.backward(upstream, scores, tau, b, 0, False)
-    wanted, _ = kernels.backward(upstream.float(), scores.float(), tau, b, 0, False)
+    found, _ = kernels.backward(upstream, scores, tau, b, None, 0, False)
+    wanted, _ = kernels.backward(upstream.float(), scores.float(), tau, b, None, 0, False)
     torch.testing.assert_close(found, wanted.to(dtype), **rounding)
 
 
 def test_the_operators_agree_with_their_fakes():
     scores = torch.randn(3, 20, generator=torch.Generator().manual_seed(0))
     k, tau = torch.tensor(3.0).double(), torch.tensor(0.5).double()
-    for operator in (torch.ops.softorder.soft_topk_forward, torch.ops.softorder.threshold):
-        torch.library.opcheck(operator, (scores, k, tau, 0), test_utils="test_faketensor")
+    forward, solve = torch.ops.softorder.soft_topk_forward, torch.ops.softorder.threshold
+    torch.library.opcheck(forward, (scores, k, tau, None, 0), test_utils="test_faketensor")
+    torch.library.opcheck(solve, (scores, k, tau, 0), test_utils="test_faketensor")
     b = threshold.solve(scores, k, tau, "laplace").b
-    arguments = (torch.ones_like(scores), scores, tau, b, 0, True)
+    arguments = (torch.ones_like(scores), scores, tau, b, None, 0, True)
     backward = torch.ops.softorder.soft_topk_backward
     torch.library.opcheck(backward, arguments, test_utils="test_faketensor")
 

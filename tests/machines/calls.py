@@ -67,10 +67,10 @@ _PROJECTION = (
 )
 #: The fields of every kernel's struct of arguments, in the order of csrc/*.hpp.
 FIELDS = {
-    "topk_forward": "scores k temperature p centre rest sweeps "
-    "rows n k_stride temperature_stride density wide threads",
-    "topk_backward": "scores upstream index temperature centre rest "
-    "grad_scores grad_k grad_temperature rows n temperature_stride density wide threads",
+    "topk_forward": "scores k temperature p centre rest sweeps mask layout "
+    "rows n k_stride temperature_stride density format threads",
+    "topk_backward": "scores upstream index temperature centre rest grad_scores grad_k "
+    "grad_temperature mask layout rows n temperature_stride density format threads",
     "sort": "scores values order rows n format threads",
     "fsum": "sources source_rest targets target_rest weights temperature source_count "
     "target_count out rows m n temperature_stride source_count_stride target_count_stride "

@@ -36,7 +36,7 @@ def traceable() -> bool:
     return is_compiling() and not transformed()
 
 
-def plain(*values: Tensor) -> bool:
+def plain(*values: Tensor | None) -> bool:
     """Whether these are numbers in the memory of the CPU as they stand: the gate of the kernels.
 
     That is: no subclass, memory of their own, and no sign that is yet to be applied. Tensors of
@@ -51,7 +51,7 @@ def plain(*values: Tensor) -> bool:
     """
     try:
         for value in values:
-            if (
+            if value is not None and (
                 type(value) not in PLAIN
                 or not value.is_cpu
                 or not value.data_ptr()

@@ -35,8 +35,8 @@ INT32 = 2**31 - 1  #: the longest row of a kernel whose indices are int32
 #: The kernels, and the fields of their structs of arguments (csrc/*.hpp): P for pointers, N for
 #: sizes, i for int32. Loading compares their sizes with those of the library.
 KERNELS = {
-    "topk_forward": "7P4N3i",
-    "topk_backward": "9P3N3i",
+    "topk_forward": "9P4N3i",
+    "topk_backward": "11P3N3i",
     "sort": "3P2N2i",
     "fsum": "9P6N5i",
     "fsum_invert": "6P6N3i",

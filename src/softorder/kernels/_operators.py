@@ -3,11 +3,12 @@
 Every operator has a reference in plain torch, which serves every device, and may have a compiled
 kernel for CPU tensors and a Triton kernel for CUDA tensors. torch's dispatcher chooses between
 them, and so does the one bypass of it, for plain CPU tensors in eager mode. Tensors have their rows
-in front of one last axis.
+in front of one last axis, and are the first arguments; some of them may be None.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -49,7 +50,7 @@ class Operator:
         self.reference, self._compiled = reference, compiled
         self._triton = triton or reference
         self._on_cpu = {"native": cpu or reference, "triton": self._triton, "torch": reference}
-        self._tensors = schema.partition("->")[0].count("Tensor ")
+        self._tensors = len(re.findall(r"Tensor\??\s", schema.partition("->")[0]))
         library.impl(self.name, reference, "CompositeExplicitAutograd")
         library.impl(self.name, self.on_cpu, "CPU")
         if triton is not None:

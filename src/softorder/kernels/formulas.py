@@ -16,6 +16,19 @@ def at_hand(*values: Tensor) -> bool:
     return _check.at_hand(*values) and _native.kind() != "triton"
 
 
+def exact(dtype: torch.dtype) -> torch.dtype:
+    """What thresholds are kept in, and what is computed in."""
+    return torch.float64 if dtype is torch.float64 else torch.float32
+
+
+def laid_out(result: Tensor, like: Tensor) -> Tensor:
+    """A result in the dtype of another tensor and where torch.empty_like would put it."""
+    empty = torch.empty_like(like)
+    if result.dtype == empty.dtype and result.stride() == empty.stride():
+        return result
+    return empty.copy_(result)
+
+
 def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
@@ -69,6 +82,12 @@ def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
     if temperature.numel() == 1 and at_hand(temperature):
         return scale_of(temperature.item(), dtype)
     return inverse(temperature, dtype)
+
+
+def upstream_of(upstream: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """What came from upstream for p, but nothing for what takes no part."""
+    upstream = upstream if upstream.dtype == dtype else upstream.to(dtype)
+    return upstream if mask is None else torch.where(mask, upstream, 0.0)
 
 
 def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

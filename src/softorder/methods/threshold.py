@@ -14,11 +14,19 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder._axis import clean
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
 from softorder.kernels._density_numbers import density_of, number_of
 from softorder.kernels._operators import library
-from softorder.kernels.formulas import column, distance, exact_distance, inverse, vjp
+from softorder.kernels.formulas import (
+    column,
+    distance,
+    exact_distance,
+    inverse,
+    upstream_of,
+    vjp,
+)
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.methods._base import Method, register
 from softorder.methods.one_entry import log_entries
@@ -35,6 +43,7 @@ class ThresholdMethod(Method):
 
     operators = ("soft_topk", "log_soft_topk")
     sharded = operators
+    takes_scores_as_they_are = ("soft_topk",)
     cost = "O(n)"
 
     def __init__(self, density: Density) -> None:
@@ -46,10 +55,14 @@ class ThresholdMethod(Method):
         self.good_for = density.good_for
         self.paper = density.paper
 
-    def soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+    def soft_topk(
+        self, scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         if self.number is not None and (_check.eager() or _check.traceable()):
-            return _fused(scores, k, temperature, self.number)
-        return self.density.anchored.cdf(self._distance(scores, k, temperature, log=False))
+            return _fused(scores, k, temperature, mask, self.number)
+        x = clean(scores, mask)
+        p = self.density.anchored.cdf(self._distance(x, k, temperature, log=False))
+        return p.to(scores.dtype)
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
@@ -138,7 +151,9 @@ def _nought(value: Tensor) -> Tensor:
 # ---- the fused kernels, in eager mode and under torch.compile -----------------------------------
 
 
-def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
+def _fused(
+    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+) -> Tensor:
     learns = torch.is_grad_enabled() and (
         scores.requires_grad or k.requires_grad or temperature.requires_grad
     )
@@ -148,14 +163,14 @@ def _fused(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tens
     if learns and temperature.requires_grad:
         temperature = temperature.expand(rows)
     if learns and _check.eager():
-        return _apply(scores, k, temperature, density)
-    return threshold.forward(scores, k, temperature, density)[0]
+        return _apply(scores, k, temperature, mask, density)
+    return threshold.forward(scores, k, temperature, mask, density)[0]
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    """The graph keeps the scores and a few numbers per row."""
-    scores, k, temperature, density = inputs
-    kept = scores, k, temperature, output[1]
+    """The graph keeps the scores and the mask as they were given, and a few numbers per row."""
+    scores, k, temperature, mask, density = inputs
+    kept = (scores, k, temperature, output[1]) + (() if mask is None else (mask,))
     ctx.save_for_backward(*kept)
     ctx.like = [(value.shape, value.dtype) for value in kept]
     ctx.density = density
@@ -164,25 +179,36 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) 
 def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     saved = ctx.saved_tensors
     _check.unpacked(saved, ctx.like)
-    scores, k, temperature, b = saved
-    _, by_k, by_temperature, _ = ctx.needs_input_grad
+    scores, k, temperature, b, *masks = saved
+    mask = masks[0] if masks else None
+    by_k, by_temperature = ctx.needs_input_grad[1:3]
     if torch.is_grad_enabled() or _check.transformed():
-        law = density_of(ctx.density).anchored
-        u = differentiable_distance(law, scores, k, temperature, b, log=False)
+        law, x = density_of(ctx.density).anchored, clean(scores, mask)
+        u = differentiable_distance(law, x, k, temperature, b, log=False)
         pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
-        by_scores, by_row = vjp(upstream, u, pdf, inverse(temperature, scores.dtype))
+        v = upstream_of(upstream, mask, x.dtype)
+        by_scores, by_row = vjp(v, u, pdf, inverse(temperature, x.dtype))
+        by_scores = by_scores.to(scores.dtype)
     else:
         by_scores, by_row = threshold.backward(
-            upstream, scores, temperature, b, ctx.density, by_temperature
+            upstream, scores, temperature, b, mask, ctx.density, by_temperature
         )
-    return by_scores, by_row[0] if by_k else None, by_row[1] if by_temperature else None, None
+    by_row = by_row[0] if by_k else None, by_row[1] if by_temperature else None
+    return by_scores, *by_row, None, None
 
 
 class _SoftTopK(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
-        found = threshold.forward(scores, k, temperature, density)
-        _remember(ctx, (scores, k, temperature, density), found)
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        k: Tensor,
+        temperature: Tensor,
+        mask: Tensor | None,
+        density: int,
+    ) -> Tensor:
+        found = threshold.forward(scores, k, temperature, mask, density)
+        _remember(ctx, (scores, k, temperature, mask, density), found)
         return found[0]
 
     backward = staticmethod(_vjp)

@@ -106,11 +106,15 @@ def _apply(
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
     served = method_of(operator, method)
-    rows = _axis.rows(scores, dim, largest, mask)
-    if rows.shape[-1] == 0:
+    if scores.shape[dim] == 0:
         return scores.clone()
-    numbers = _axis.per_rows(k, temperature, rows)
+    numbers = _axis.per_rows(k, temperature, scores)
     compute = getattr(served, operator)
+    if operator in served.takes_scores_as_they_are:
+        x = _axis.last(scores if largest else -scores, dim)
+        result = compute(x, *numbers, mask=_axis.beside(mask, scores, dim))
+        return _axis.back(result, scores, dim)
+    rows = _axis.rows(scores, dim, largest, mask)
     if served.looks_at_k and not isinstance(k, Tensor):
         result = compute(rows, *numbers, most=max(math.ceil(k), 1))
     else:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from softorder.densities import BUILT_IN
-from softorder.kernels.formulas import distance
+from softorder.kernels._layout import FORMATS, layout
+from softorder.kernels.formulas import distance, exact
 from softorder.kernels.threshold import reference
 from tests import bank
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, later
@@ -21,7 +22,6 @@ from tests.machines.rows import (
     SIZES,
     TEMPERATURES,
     cycled,
-    is_wide,
     scores,
     short,
     smooth_scores,
@@ -75,10 +75,17 @@ def recipes() -> Iterator[Recipe]:
         tau = torch.tensor([0.02], dtype=torch.float64)  # few scores are near a corner of F
         yield later("topk_forward", _forward, f"threads n={n}", density, x, k, tau)
         yield later("topk_backward", _backward, f"threads n={n}", density, x, k, tau)
+    for density, dtype in product(_DENSITIES, FORMATS):
+        for n in (5, 40, 300):
+            x = smooth_scores(n, dtype, 19)
+            k, tau = cycled((1.0, n / 3), len(x)), cycled(MILD, len(x))
+            for make in (_across_forward, _across_backward):
+                kernel = "topk_forward" if make is _across_forward else "topk_backward"
+                yield later(kernel, make, f"masked rows across memory n={n}", density, x, k, tau)
 
 
 def _forward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
-    p, _ = reference.forward(x.double(), *_broadcast(k, tau), _number(density))
+    p, _ = reference.forward(x.double(), *_broadcast(k, tau), None, _number(density))
     rows = len(x)
     values = _numbers(x, density) | {
         "scores": x,
@@ -125,7 +132,7 @@ def _backward(
         upstream = upstream.gather(-1, index.unsqueeze(-1))
     whole = upstream if index is None else torch.zeros_like(x).scatter(-1, index[:, None], upstream)
     b = reference.solve(x.double(), k_rows, tau_rows, law)[0]
-    by_scores, by_row = reference.backward(whole.double(), x.double(), tau_rows, b, law, True)
+    by_scores, by_row = reference.backward(whole.double(), x.double(), tau_rows, b, None, law, True)
     given = reference.solve(x, k_rows, tau_rows, law)[0]
     unit, defined = largest(by_scores, 1 / tau_rows), _differentiable(x, tau_rows, b, density)
     warm_unit = torch.maximum(unit, by_row[1].abs())
@@ -147,6 +154,67 @@ def _backward(
         "temperature_stride": stride(tau, rows),
     }
     return Call("topk_backward", _label(about, density, x), values)
+
+
+def _across_forward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
+    """Rows are columns in memory, of any format, and every fourth score takes no part."""
+    mask = _mask(x)
+    p, _ = reference.forward(x.double(), k, tau, mask, _number(density))
+    values = _numbers(x, density) | {
+        "scores": x.T,
+        "k": k,
+        "temperature": tau,
+        "p": Expected(p.T, x.dtype, _within(torch.ones(1), "topk p", x.dtype)),
+        "centre": Unchecked((len(x),), exact(x.dtype)),
+        "rest": Unchecked((len(x),), exact(x.dtype)),
+        "mask": mask,
+        "layout": _across(x, 2, mask),
+        "k_stride": 1,
+        "temperature_stride": 1,
+    }
+    return Call("topk_forward", _label(about, density, x), values)
+
+
+def _across_backward(about: str, density: str, x: Tensor, k: Tensor, tau: Tensor) -> Call:
+    mask, law, wide = _mask(x), _number(density), exact(x.dtype)
+    upstream = upstream_for(x, x.dtype)
+    filled = torch.where(mask, x.double(), -torch.inf)
+    b = reference.solve(filled, k, tau, law)[0]
+    by_scores, _ = reference.backward(upstream.double(), x.double(), tau, b, mask, law, False)
+    given = reference.solve(filled.to(wide), k, tau, law)[0]
+    defined = _differentiable(filled, tau, b, density).all()
+    unit = largest(by_scores, 1 / tau).amax().unsqueeze(0)
+    tolerance = _within(unit, "topk gradient", x.dtype)
+    values = _numbers(x, density) | {
+        "scores": x.T,
+        "upstream": upstream.T,
+        "temperature": tau,
+        "centre": given[0],
+        "rest": given[1],
+        "grad_scores": Expected(
+            by_scores.T, x.dtype, tolerance if defined else torch.full((1,), torch.inf)
+        ),
+        "grad_k": Unchecked((len(x),), torch.float64),
+        "mask": mask,
+        "layout": _across(x, 3, mask),
+        "temperature_stride": 1,
+    }
+    return Call("topk_backward", _label(about, density, x), values)
+
+
+def _mask(x: Tensor) -> Tensor:
+    return torch.arange(x.numel()).reshape(x.shape) % 4 != 1
+
+
+def _across(x: Tensor, operands: int, mask: Tensor) -> Tensor:
+    """The layout of so many matrices whose rows are columns in memory, and of a mask."""
+    column = torch.empty(x.shape[::-1], dtype=x.dtype).T
+    return torch.tensor(layout(*[column] * operands, mask))
+
+
+def _within(unit: Tensor, answer: str, dtype: torch.dtype) -> Tensor:
+    """Half formats are rounded, too: by up to half a unit in the last place."""
+    return allowed(answer, dtype, unit) + 0.5 * torch.finfo(dtype).eps * unit.double()
 
 
 def _number(density: str) -> int:
@@ -178,7 +246,7 @@ def _numbers(x: Tensor, density: str) -> dict:
         "rows": rows,
         "n": n,
         "density": _DENSITIES.index(density),
-        "wide": is_wide(x.dtype),
+        "format": FORMATS[x.dtype],
     }
 
 

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from softorder.kernels import _native
-
-_FORMATS = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
+from softorder.kernels._layout import FORMATS
 
 
 def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -23,7 +22,7 @@ def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
         _native.pointer(order),
         scores.numel() // max(n, 1),
         n,
-        _FORMATS[scores.dtype],
+        FORMATS[scores.dtype],
         _native.threads(),
     )
     return values, order

@@ -3,8 +3,13 @@
 Contract. `scores` is float32 or float64, with any number of leading axes, the rows; `k` and
 `temperature` are float64 and broadcast over the rows. The threshold comes as an unevaluated sum
 b = centre + rest in the dtype of the scores, so that scores - centre is exact near b: a row near
-10^6 with τ = 10^-6 needs it. The operators stack the two, (2, rows). Rows whose threshold is not
-a finite number:
+10^6 with τ = 10^-6 needs it. The operators stack the two, (2, rows).
+
+p and its gradients are there for float16 and bfloat16 too, with thresholds in float32, and results
+are laid out in memory like the scores. A `mask`, boolean, broadcasts to the scores: where it is
+False a score counts as -inf and the upstream as 0, whatever they are.
+
+Rows whose threshold is not a finite number:
 
     k <= 0                           centre = +inf, rest = +inf       every p is 0
     k >= number of scores > -inf     centre = -inf, rest = 0          these p are 1
@@ -30,6 +35,7 @@ from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import _native, _triton
 from softorder.kernels._density_numbers import COMPILED, NUMBERED, number_of
 from softorder.kernels._operators import Operator, in_front, library
+from softorder.kernels.formulas import exact
 from softorder.kernels.threshold import cpu, reference
 
 _gpu = _triton.Module("softorder.kernels.threshold.triton")
@@ -60,9 +66,11 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
     return Threshold(*_solve(scores, k, temperature, number_of(density)))
 
 
-def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+def forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
     """p and its threshold."""
-    found: tuple[Tensor, Tensor] = _forward(scores, k, temperature, density)
+    found: tuple[Tensor, Tensor] = _forward(scores, k, temperature, mask, density)
     return found
 
 
@@ -71,13 +79,14 @@ def backward(
     scores: Tensor,
     temperature: Tensor,
     b: Tensor,
+    mask: Tensor | None,
     density: int,
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the scores; and per row of k, and of temperature if wanted."""
     _check.dense("the gradient", upstream)
     found: tuple[Tensor, Tensor] = _backward(
-        upstream, scores, temperature, b, density, by_temperature
+        upstream, scores, temperature, b, mask, density, by_temperature
     )
     return found
 
@@ -98,12 +107,12 @@ def backward_of_one(
         and density < COMPILED
         and _check.plain(weight, index, scores, temperature, b)
     ):
-        return cpu.backward(weight, scores, temperature, b, density, by_temperature, index)
+        return cpu.backward(weight, scores, temperature, b, None, density, by_temperature, index)
     if density < COMPILED and _check.eager() and _triton.serves(scores):
-        return _gpu.backward(weight, scores, temperature, b, density, by_temperature, index)
+        return _gpu.backward(weight, scores, temperature, b, None, density, by_temperature, index)
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
-    return backward(upstream, scores, temperature, b, density, by_temperature)
+    return backward(upstream, scores, temperature, b, None, density, by_temperature)
 
 
 # ---- the operators ------------------------------------------------------------------------------
@@ -117,9 +126,10 @@ def _fake_threshold(
 
 
 def _fake_forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, density: int
+    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
 ) -> tuple[Tensor, Tensor]:
-    return scores.new_empty(scores.shape), scores.new_empty((2, *scores.shape[:-1]))
+    b = scores.new_empty((2, *scores.shape[:-1]), dtype=exact(scores.dtype))
+    return torch.empty_like(scores), b
 
 
 def _fake_backward(
@@ -127,11 +137,12 @@ def _fake_backward(
     scores: Tensor,
     temperature: Tensor,
     b: Tensor,
+    mask: Tensor | None,
     density: int,
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     by_row = (1 + by_temperature, *b.shape[1:])
-    return scores.new_empty(scores.shape), b.new_empty(by_row, dtype=torch.float64)
+    return torch.empty_like(scores), b.new_empty(by_row, dtype=torch.float64)
 
 
 _solve = Operator(
@@ -144,21 +155,21 @@ _solve = Operator(
     fake=_fake_threshold,
 )
 _forward = Operator(
-    "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, int density)"
+    "soft_topk_forward(Tensor scores, Tensor k, Tensor temperature, Tensor? mask, int density)"
     " -> (Tensor p, Tensor b)",
     reference=reference.forward,
     cpu=cpu.forward,
     triton=_gpu.forward,
-    compiled=lambda scores, k, temperature, density: density < COMPILED,
+    compiled=lambda scores, k, temperature, mask, density: density < COMPILED,
     fake=_fake_forward,
 )
 _backward = Operator(
-    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, int density,"
-    " bool by_temperature) -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
+    "soft_topk_backward(Tensor upstream, Tensor scores, Tensor temperature, Tensor b, Tensor? mask,"
+    " int density, bool by_temperature) -> (Tensor grad_scores, Tensor grad_k_and_temperature)",
     reference=reference.backward,
     cpu=cpu.backward,
     triton=_gpu.backward,
-    compiled=lambda upstream, scores, temperature, b, density, by_temperature: density < COMPILED,
+    compiled=lambda upstream, scores, temperature, b, mask, density, _: density < COMPILED,
     fake=_fake_backward,
 )
 

@@ -1,4 +1,7 @@
-"""Calls of the compiled top-k: the thresholds, p, and its gradients."""
+"""Calls of the compiled top-k: the thresholds, p, and its gradients.
+
+Scores may be of any float format and lie anywhere in memory: nothing is copied.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import torch
 from torch import Tensor
 
 from softorder.kernels import _native
+from softorder.kernels._layout import FORMATS, layout
+from softorder.kernels.formulas import exact
 
 
-def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
-    """p, and its thresholds: centres and rests, stacked."""
-    x = scores.contiguous()
-    p = torch.empty_like(x)
-    return p, _solve(x, k, temperature, density, _native.pointer(p), 0)
+def forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
+    """p, laid out like the scores, and its thresholds: centres and rests, stacked."""
+    p = torch.empty_like(scores)
+    return p, _solve(scores, k, temperature, mask, density, p, None)
 
 
 def threshold(
@@ -20,31 +26,47 @@ def threshold(
 ) -> tuple[Tensor, Tensor]:
     """Thresholds, and the number of passes that they took."""
     sweeps = scores.new_empty(scores.shape[:-1], dtype=torch.int32)
-    return _solve(scores.contiguous(), k, temperature, density, 0, _native.pointer(sweeps)), sweeps
+    return _solve(scores, k, temperature, None, density, None, sweeps), sweeps
 
 
-def _solve(x: Tensor, k: Tensor, temperature: Tensor, density: int, p: int, sweeps: int) -> Tensor:
-    """Thresholds of the last axis of float32 or float64 scores; fills p and sweeps if given."""
+def _solve(
+    x: Tensor,
+    k: Tensor,
+    temperature: Tensor,
+    mask: Tensor | None,
+    density: int,
+    p: Tensor | None,
+    sweeps: Tensor | None,
+) -> Tensor:
+    """Thresholds of the last axis; fills p and sweeps if given."""
     *shape, n = x.shape
-    b = x.new_empty(2, *shape)
+    b = x.new_empty((2, *shape), dtype=exact(x.dtype))
     rows, centre = b.numel() // 2, _native.pointer(b)
     k, k_stride = _native.dense(k, shape)
     temperature, temperature_stride = _native.dense(temperature, shape)
+    places = None
+    if mask is not None:
+        mask = mask.expand(x.shape)
+        places = layout(x, x if p is None else p, mask)
+    elif not x.is_contiguous():
+        places = layout(x, x if p is None else p)
     _native.call(
         "topk_forward",
         _native.pointer(x),
         _native.pointer(k),
         _native.pointer(temperature),
-        p,
+        _native.pointer(p),
         centre,
-        centre + rows * x.element_size(),
-        sweeps,
+        centre + rows * b.element_size(),
+        _native.pointer(sweeps),
+        _native.pointer(mask),
+        places.buffer_info()[0] if places else 0,
         rows,
         n,
         k_stride,
         temperature_stride,
         density,
-        x.dtype is torch.float64,
+        FORMATS[x.dtype],
         _native.threads(),
     )
     return b
@@ -55,6 +77,7 @@ def backward(
     scores: Tensor,
     temperature: Tensor,
     b: Tensor,
+    mask: Tensor | None,
     density: int,
     by_temperature: bool,
     index: Tensor | None = None,
@@ -64,28 +87,38 @@ def backward(
     With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
     """
     *shape, n = scores.shape
-    x, v = scores.contiguous(), upstream.contiguous()
-    where = None if index is None else index.contiguous()
-    by_scores = torch.empty_like(x)
-    by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
+    by_scores = torch.empty_like(scores)
+    by_row = b.new_empty((1 + by_temperature, *shape), dtype=torch.float64)
     rows, centre, by_k = b.numel() // 2, _native.pointer(b), _native.pointer(by_row)
     temperature, stride = _native.dense(temperature, shape)
+    places = None
+    if index is not None:
+        index, upstream = index.contiguous(), upstream.to(b.dtype).contiguous()
+    elif upstream.dtype != scores.dtype:
+        upstream = upstream.to(scores.dtype)
+    if mask is not None:
+        mask = mask.expand(scores.shape)
+    inner = scores if index is not None else upstream
+    if mask is not None or not (scores.is_contiguous() and inner.is_contiguous()):
+        places = layout(scores, inner, by_scores, *(() if mask is None else (mask,)))
     _native.call(
         "topk_backward",
-        _native.pointer(x),
-        _native.pointer(v),
-        _native.pointer(where),
+        _native.pointer(scores),
+        _native.pointer(upstream),
+        _native.pointer(index),
         _native.pointer(temperature),
         centre,
-        centre + rows * x.element_size(),
+        centre + rows * b.element_size(),
         _native.pointer(by_scores),
         by_k,
         by_k + rows * by_row.element_size() if by_temperature else 0,
+        _native.pointer(mask),
+        places.buffer_info()[0] if places else 0,
         rows,
         n,
         stride,
         density,
-        x.dtype is torch.float64,
+        FORMATS[scores.dtype],
         _native.threads(),
     )
     return by_scores, by_row

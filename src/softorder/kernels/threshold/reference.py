@@ -7,8 +7,9 @@ import math
 import torch
 from torch import Tensor
 
+from softorder._axis import clean
 from softorder.kernels._density_numbers import density_of
-from softorder.kernels.formulas import at_hand, distance, inverse, vjp
+from softorder.kernels.formulas import at_hand, distance, inverse, laid_out, upstream_of, vjp
 from softorder.kernels.threshold import solver
 
 
@@ -18,11 +19,15 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple
     return found[:2].to(scores.dtype), found[2].to(torch.int32)
 
 
-def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+def forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
     """p and its threshold."""
-    b = _solve(scores, k, temperature, density)[:2].to(scores.dtype)
-    side, tail, *_ = density_of(density).anchored.sides(distance(scores, b, temperature))
-    return torch.lerp(tail, 1 - tail, side.relu_()), b  # the tail below b, 1 - tail above
+    x = clean(scores, mask)
+    b = _solve(x, k, temperature, density)[:2].to(x.dtype)
+    side, tail, *_ = density_of(density).anchored.sides(distance(x, b, temperature))
+    p = torch.lerp(tail, 1 - tail, side.relu_())  # the tail below b, 1 - tail above
+    return laid_out(p, scores), b
 
 
 def backward(
@@ -30,18 +35,20 @@ def backward(
     scores: Tensor,
     temperature: Tensor,
     b: Tensor,
+    mask: Tensor | None,
     density: int,
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the scores; and per row of k, and of temperature if wanted, stacked."""
-    u = distance(scores, b, temperature)
+    x, v = clean(scores, mask), upstream_of(upstream, mask, b.dtype)
+    u = distance(x, b, temperature)
     pdf = density_of(density).anchored.pdf(u)
     finite = b[0].isfinite()
     if not (at_hand(b) and finite.all()):
         pdf *= finite.unsqueeze(-1)
-    scale = inverse(temperature.to(scores.device), scores.dtype)
-    by_scores, by_row = vjp(upstream, u, pdf, scale)
-    return by_scores, by_row if by_temperature else by_row[:1].clone()
+    scale = inverse(temperature.to(x.device), x.dtype)
+    by_scores, by_row = vjp(v, u, pdf, scale)
+    return laid_out(by_scores, scores), by_row if by_temperature else by_row[:1].clone()
 
 
 def _solve(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:

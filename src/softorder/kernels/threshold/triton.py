@@ -13,6 +13,7 @@ from triton.language import float32, float64
 from softorder.kernels._density_numbers import COMPILED, NUMBERED
 from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
 from softorder.kernels._triton_compile import LENGTHS, Configuration
+from softorder.kernels.formulas import exact, laid_out
 from softorder.kernels.threshold.triton_rows import topk_backward, topk_forward
 from softorder.kernels.threshold.triton_split import (
     SUMS,
@@ -64,12 +65,19 @@ def tile(n: int, wide: bool, density: int, gradient: bool = False, crowded: bool
     return Tile(1, width, min(max(width * size // 256, 1), 8))
 
 
-def forward(scores: Tensor, k: Tensor, temperature: Tensor, density: int) -> tuple[Tensor, Tensor]:
+def forward(
+    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
     """p, and its thresholds: centres and rests, stacked."""
-    x = scores.contiguous()
+    x = _filled(scores, mask, -torch.inf)
     p = torch.empty_like(x)
     b, _ = _solve(x, k, temperature, density, p)
-    return p, b
+    return laid_out(p, scores), b
+
+
+def _filled(value: Tensor, mask: Tensor | None, filler: float) -> Tensor:
+    """Without gaps, and with the filler where the mask is False."""
+    return (value if mask is None else torch.where(mask, value, filler)).contiguous()
 
 
 def threshold(
@@ -83,7 +91,7 @@ def _solve(
     x: Tensor, k: Tensor, temperature: Tensor, density: int, p: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     *shape, n = x.shape
-    b = x.new_empty(2, *shape, dtype=_exact(x.dtype))
+    b = x.new_empty(2, *shape, dtype=exact(x.dtype))
     sweeps = x.new_empty(shape, dtype=torch.int32)
     rows = sweeps.numel()
     if rows == 0 or n == 0:
@@ -232,6 +240,7 @@ def backward(
     scores: Tensor,
     temperature: Tensor,
     b: Tensor,
+    mask: Tensor | None,
     density: int,
     by_temperature: bool,
     index: Tensor | None = None,
@@ -241,12 +250,13 @@ def backward(
     With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
     """
     *shape, n = scores.shape
-    x, v = scores.contiguous(), upstream.contiguous()
+    x = _filled(scores, mask, -torch.inf)
+    v = _filled(upstream.to(scores.dtype), mask if index is None else None, 0.0)
     by_scores = torch.empty_like(x)
     by_row = x.new_empty(1 + by_temperature, *shape, dtype=torch.float64)
     rows = b.numel() // 2
     if rows == 0 or n == 0:
-        return by_scores, by_row.zero_()
+        return laid_out(by_scores, scores), by_row.zero_()
     temperature, stride = per_row(temperature, x)
     crowded = by_temperature or x.element_size() < 4
     size = _tile(n, rows, b.dtype, density, True, crowded)
@@ -260,7 +270,7 @@ def backward(
         outputs = (sums, by_scores, by_row)
         rest = (by_temperature, _room(pieces))
         launch(topk_write_gradients, grid, x.device, size.warps, *inputs, *outputs, *numbers, *rest)
-        return by_scores, by_row
+        return laid_out(by_scores, scores), by_row
     launch(
         topk_backward,
         (size.programs(rows),),
@@ -283,7 +293,7 @@ def backward(
         index is not None,
         by_temperature,
     )
-    return by_scores, by_row
+    return laid_out(by_scores, scores), by_row
 
 
 def _pieces(n: int, rows: int, size: Tile, device: torch.device) -> int:
@@ -301,11 +311,6 @@ def _room(pieces: int) -> int:
 
 def _piece(n: int, pieces: int, size: Tile) -> int:
     return -(-n // (pieces * size.width)) * size.width
-
-
-def _exact(dtype: torch.dtype) -> torch.dtype:
-    """What thresholds and sums are kept in."""
-    return torch.float64 if dtype is torch.float64 else torch.float32
 
 
 def _tile(

@@ -1,0 +1,220 @@
+// Rows of tensors, wherever they are and in whatever format: kernels compute with dense rows of T.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "failure.hpp"
+#include "simd/columns.hpp"
+#include "simd/convert.hpp"
+
+namespace softorder {
+
+// Where the rows of all operands are. `given` is what kernels/_layout.py packs: the number of axes that
+// number the rows, their sizes, then for every operand its strides along these and, last, along a row.
+// Strides count elements. Without it operands are dense, rows × n.
+class Layout {
+ public:
+  Layout(const std::int64_t* given, std::size_t rows, std::size_t n)
+      : plain_{1, std::int64_t(rows), std::int64_t(n), 1}, given_(given) {}
+
+  const std::int64_t* strides(std::size_t operand) const {
+    return given_ ? given_ + 1 + axes() + operand * (axes() + 1) : plain_ + 2;
+  }
+  std::ptrdiff_t step(const std::int64_t* strides) const { return strides[axes()]; }
+
+  // Where a row begins.
+  std::ptrdiff_t offset(std::size_t row, const std::int64_t* strides) const {
+    std::ptrdiff_t offset = 0;
+    std::size_t axis = axes() - 1;
+    for (; axis > 0; --axis) {
+      offset += std::ptrdiff_t(row % size(axis)) * strides[axis];
+      row /= size(axis);
+    }
+    return offset + std::ptrdiff_t(row) * strides[0];
+  }
+
+  // Whether each row begins n elements behind the one before it.
+  bool apart(const std::int64_t* strides, std::size_t n) const {
+    return axes() == 1 && (strides[0] == std::int64_t(n) || size(0) == 1);
+  }
+
+  // How far the next row along the last axis is, and how many there are from this row on.
+  std::ptrdiff_t beside(const std::int64_t* strides) const { return strides[axes() - 1]; }
+  std::size_t neighbours(std::size_t row) const { return size(axes() - 1) - row % size(axes() - 1); }
+
+ private:
+  const std::int64_t* numbers() const { return given_ ? given_ : plain_; }
+  std::size_t axes() const { return std::size_t(numbers()[0]); }
+  std::size_t size(std::size_t axis) const { return std::size_t(numbers()[1 + axis]); }
+
+  std::int64_t plain_[4];
+  const std::int64_t* given_;
+};
+
+constexpr std::size_t kTogether = 16;  // rows that lie across the memory: so many share their cache lines
+constexpr std::size_t kChunk = 1024;   // scores that are read, computed and written before the next ones
+
+// Rows of scratch this far apart do not meet in the same places of a cache.
+inline std::size_t apart(std::size_t n) { return (n + 31) / 16 * 16; }
+
+// Calls work(begin, end) on [begin, end) as a whole, or chunk by chunk.
+template <class Work> void in_chunks(bool whole, std::size_t begin, std::size_t end, Work work) {
+  if (whole) return work(begin, end);
+  for (; begin < end; begin += kChunk) work(begin, std::min(begin + kChunk, end));
+}
+
+// Rows of one tensor, of T or of a format narrower than T.
+template <class T> class Matrix {
+ public:
+  Matrix(const void* data, FloatFormat format, const Layout& layout, std::size_t operand)
+      : data_(const_cast<void*>(data)), format_(format), layout_(layout), strides_(layout.strides(operand)),
+        step_(layout.step(strides_)) {}
+
+  explicit operator bool() const { return data_ != nullptr; }
+
+  // Whether rows can be used where they are.
+  bool dense() const { return step_ == 1 && (sizeof(T) == 8 || format_ == FloatFormat::float32); }
+  bool packed(std::size_t n) const { return dense() && layout_.apart(strides_, n); }
+  T* row(std::size_t row) const { return static_cast<T*>(data_) + layout_.offset(row, strides_); }
+
+  // Whether they lie across the memory, and are read sooner several at a time.
+  bool across() const { return step_ != 1 && step_ != 0; }
+
+  void read(std::size_t row, std::size_t begin, std::size_t end, T* to) const {
+    with_scalars([&](auto* scalars) {
+      auto* const from = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
+      if (step_ == 1) return read_all(from, end - begin, to);
+      std::remove_reference_t<decltype(*from)> list[kList];
+      for (std::size_t i = 0, n = end - begin; i < n; i += kList) {
+        const std::size_t count = std::min(kList, n - i);
+        for (std::size_t j = 0; j < count; ++j) list[j] = from[std::ptrdiff_t(i + j) * step_];
+        read_all(list, count, to + i);
+      }
+    });
+  }
+
+  void write(std::size_t row, std::size_t begin, std::size_t end, const T* values) const {
+    with_scalars([&](auto* scalars) {
+      auto* const to = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
+      if (step_ == 1) return write_all(to, end - begin, values);
+      std::remove_reference_t<decltype(*to)> list[kList];
+      for (std::size_t i = 0, n = end - begin; i < n; i += kList) {
+        const std::size_t count = std::min(kList, n - i);
+        write_all(list, count, values + i);
+        for (std::size_t j = 0; j < count; ++j) to[std::ptrdiff_t(i + j) * step_] = list[j];
+      }
+    });
+  }
+
+  // The part [begin, end) of several rows from or to a dense matrix, whose rows are `length` apart. A pack of
+  // rows that are side by side is turned around its diagonal on the way.
+  void read(std::size_t first, std::size_t count, std::size_t begin, std::size_t end, T* to, std::size_t length) const {
+    each(first, count, [&](std::size_t row, std::size_t at) {
+      read(row, begin, end, to + at * length + begin);
+    }, [&](std::size_t row, std::size_t at) {
+      return read_columns(row, begin, end, to + at * length, length);
+    });
+  }
+  void write(std::size_t first, std::size_t count, std::size_t begin, std::size_t end, const T* from,
+             std::size_t length) const {
+    each(first, count, [&](std::size_t row, std::size_t at) {
+      write(row, begin, end, from + at * length + begin);
+    }, [&](std::size_t row, std::size_t at) {
+      return write_columns(row, begin, end, from + at * length, length);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kList = 256;
+
+  template <class Work> void with_scalars(Work work) const {
+    if constexpr (is_single<T>) {
+      if (format_ == FloatFormat::float16) return work(static_cast<Half*>(data_));
+      if (format_ == FloatFormat::bfloat16) return work(static_cast<BFloat*>(data_));
+    }
+    work(static_cast<T*>(data_));
+  }
+
+  // Calls pack(row, place) for every full pack of rows that are side by side, and one(row, place) for others.
+  template <class One, class Pack_> void each(std::size_t first, std::size_t count, One one, Pack_ pack) const {
+    const bool turned = across() && layout_.beside(strides_) == 1;
+    for (std::size_t at = 0; at < count;) {
+      if (turned && std::min(layout_.neighbours(first + at), count - at) >= kLanes<T>) {
+        pack(first + at, at);
+        at += kLanes<T>;
+      } else {
+        one(first + at, at);
+        ++at;
+      }
+    }
+  }
+
+  void read_columns(std::size_t row, std::size_t begin, std::size_t end, T* to, std::size_t length) const {
+    std::size_t i = begin;
+    with_scalars([&](auto* scalars) {
+      const auto* from = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
+      for (; i + kLanes<T> <= end; i += kLanes<T>) {
+        Pack<T> block[kLanes<T>];
+        for (auto& pack : block) pack = load_as<T>(from), from += step_;
+        transpose<T>(block);
+        for (std::size_t j = 0; j < kLanes<T>; ++j) store(to + j * length + i, block[j]);
+      }
+    });
+    if (i == end) return;
+    for (std::size_t j = 0; j < kLanes<T>; ++j) read(row + j, i, end, to + j * length + i);
+  }
+
+  void write_columns(std::size_t row, std::size_t begin, std::size_t end, const T* from, std::size_t length) const {
+    std::size_t i = begin;
+    with_scalars([&](auto* scalars) {
+      auto* to = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
+      for (; i + kLanes<T> <= end; i += kLanes<T>) {
+        Pack<T> block[kLanes<T>];
+        for (std::size_t j = 0; j < kLanes<T>; ++j) block[j] = load(from + j * length + i);
+        transpose<T>(block);
+        for (const auto& pack : block) store_as<T>(to, pack), to += step_;
+      }
+    });
+    if (i == end) return;
+    for (std::size_t j = 0; j < kLanes<T>; ++j) write(row + j, i, end, from + j * length + i);
+  }
+
+  void* data_;
+  FloatFormat format_;
+  const Layout& layout_;
+  const std::int64_t* strides_;
+  std::ptrdiff_t step_;
+};
+
+// Which elements take part: bytes, 0 for those that do not.
+class Participants {
+ public:
+  Participants(const std::uint8_t* data, const Layout& layout, std::size_t operand)
+      : data_(data), layout_(layout), strides_(layout.strides(operand)) {}
+
+  explicit operator bool() const { return data_ != nullptr; }
+
+  // Puts `filler` in the place of the others, in values[0] for element `begin` and so on.
+  template <class T> void fill(std::size_t row, std::size_t begin, std::size_t end, T* values, T filler) const {
+    const std::ptrdiff_t step = layout_.step(strides_);
+    const std::uint8_t* const part = data_ + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step;
+    const std::size_t n = end - begin;
+    if (step == 0) {
+      if (n > 0 && !*part) std::fill(values, values + n, filler);
+    } else if (step == 1) {
+#pragma omp simd
+      for (std::size_t i = 0; i < n; ++i) values[i] = part[i] ? values[i] : filler;
+    } else {
+      for (std::size_t i = 0; i < n; ++i) values[i] = part[std::ptrdiff_t(i) * step] ? values[i] : filler;
+    }
+  }
+
+ private:
+  const std::uint8_t* data_;
+  const Layout& layout_;
+  const std::int64_t* strides_;
+};
+
+}  // namespace softorder

@@ -1,0 +1,88 @@
+// From the formats in memory to packs and back: half and bfloat become float, exactly, and float is rounded
+// to them, to the nearest, ties to even. Denormals, infinities and NaN are what they should be.
+#pragma once
+
+#include "formats.hpp"
+#include "simd/pack.hpp"
+
+namespace softorder {
+
+typedef std::uint16_t Narrow __attribute__((vector_size(kPackBytes / 2)));  // as many as a pack of float has
+
+inline Pack<float> widen(Narrow bits, BFloat) {
+  return std::bit_cast<Pack<float>>(__builtin_convertvector(bits, Bits<float>) << 16);
+}
+
+inline Narrow narrow(Pack<float> values, BFloat) {
+  const Bits<float> bits = std::bit_cast<Bits<float>>(values);
+  const Bits<float> rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return __builtin_convertvector(values == values ? rounded : (bits >> 16 | 0x40), Narrow);
+}
+
+#if defined(__AVX512F__)
+inline Pack<float> widen(Narrow bits, Half) { return Pack<float>(_mm512_cvtph_ps((__m256i)bits)); }
+inline Narrow narrow(Pack<float> values, Half) { return Narrow(_mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT)); }
+#elif defined(__F16C__) && defined(__AVX2__)
+inline Pack<float> widen(Narrow bits, Half) { return Pack<float>(_mm256_cvtph_ps((__m128i)bits)); }
+inline Narrow narrow(Pack<float> values, Half) { return Narrow(_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT)); }
+#else
+// 2^112 moves the exponent from the place where half has it to that of float, for denormals too.
+inline Pack<float> widen(Narrow narrow_bits, Half) {
+  const Bits<float> bits = __builtin_convertvector(narrow_bits, Bits<float>), size = bits & 0x7fff;
+  const Pack<float> scaled = std::bit_cast<Pack<float>>(size << 13) * 0x1p112f;
+  const Bits<float> special = size >= 0x7c00 ? Bits<float>{} + 0x7f800000 : Bits<float>{};
+  return std::bit_cast<Pack<float>>(std::bit_cast<Bits<float>>(scaled) | special | (bits & 0x8000) << 16);
+}
+
+// A size below 2^-14, added to 1/2, is rounded to a multiple of 2^-24, which is the lowest bit of half.
+inline Narrow narrow(Pack<float> values, Half) {
+  const Bits<float> bits = std::bit_cast<Bits<float>>(values), size = bits & 0x7fffffff;
+  const Bits<float> normal = (size - (112 << 23) + 0xfff + (size >> 13 & 1)) >> 13;
+  const Bits<float> tiny = std::bit_cast<Bits<float>>(std::bit_cast<Pack<float>>(size) + 0.5f) - 0x3f000000;
+  Bits<float> result = size < (113 << 23) ? tiny : size < (143 << 23) ? normal : Bits<float>{} + 0x7c00;
+  result = size > 0x7f800000 ? (size >> 13 & 0x3ff) | 0x7e00 : result;
+  return __builtin_convertvector(result | (bits >> 16 & 0x8000), Narrow);
+}
+#endif
+
+// A pack of T from consecutive scalars in memory, and back.
+template <class T, class S> inline Pack<T> load_as(const S* from) {
+  if constexpr (std::is_same_v<T, S>) {
+    return load(from);
+  } else {
+    Narrow bits;
+    std::memcpy(&bits, from, sizeof bits);
+    return widen(bits, S{});
+  }
+}
+
+template <class T, class S> inline void store_as(S* to, Pack<T> values) {
+  if constexpr (std::is_same_v<T, S>) {
+    store(to, values);
+  } else {
+    const Narrow bits = narrow(values, S{});
+    std::memcpy(to, &bits, sizeof bits);
+  }
+}
+
+// n consecutive scalars of one format in the other.
+template <class T, class S> void read_all(const S* from, std::size_t n, T* to) {
+  std::size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) store(to + i, load_as<T>(from + i));
+  if (i == n) return;
+  S last[kLanes<T>] = {};
+  std::memcpy(last, from + i, (n - i) * sizeof(S));
+  const Pack<T> values = load_as<T>(last);
+  std::memcpy(to + i, &values, (n - i) * sizeof(T));
+}
+
+template <class T, class S> void write_all(S* to, std::size_t n, const T* from) {
+  std::size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) store_as<T>(to + i, load(from + i));
+  if (i == n) return;
+  S last[kLanes<T>];
+  store_as<T>(last, load_part(from + i, n - i, T(0)));
+  std::memcpy(to + i, last, (n - i) * sizeof(S));
+}
+
+}  // namespace softorder

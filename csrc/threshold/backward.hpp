@@ -1,0 +1,250 @@
+// The gradients of p for the rows of a call.
+#pragma once
+
+#include "rows.hpp"
+#include "scratch.hpp"
+#include "team.hpp"
+#include "threshold/sweep.hpp"
+#include "threshold/topk.hpp"
+
+namespace softorder {
+
+constexpr std::size_t kShortRow = 64;
+
+struct GradientSums {
+  double pdf = 0, pdf_v = 0, pdf_u = 0, pdf_uv = 0;
+  GradientSums& operator+=(const GradientSums& o) {
+    pdf += o.pdf, pdf_v += o.pdf_v, pdf_u += o.pdf_u, pdf_uv += o.pdf_uv;
+    return *this;
+  }
+};
+
+// Writes f(u_i) to d and sums it against 1 and v, and against u and uv where τ wants a gradient. Without
+// kDense there is no v, and nothing is summed against it.
+template <class F, class T, bool kByTemperature, bool kDense>
+GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshold<T> b, T scale) {
+  GradientSums total;
+  const T unit = scale / F::kUnit;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    Pack<T> pdf{}, pdf_v{}, pdf_u{}, pdf_uv{};
+    for_packs(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
+      const Pack<T> z = (scores - b.centre) - b.rest;
+      const Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
+      std::memcpy(d + begin + i, &f, count * sizeof(T));
+      pdf += f;
+      Pack<T> fu{};
+      if constexpr (kByTemperature) fu = f == T(0) ? Pack<T>{} : f * (z * unit), pdf_u += fu;
+      if constexpr (kDense) {
+        const Pack<T> upstream = count == kLanes<T> ? load(v + begin + i) : load_part(v + begin + i, count, T(0));
+        pdf_v += f * upstream;
+        if constexpr (kByTemperature) pdf_uv += fu * upstream;
+      }
+    });
+    total += {sum_lanes(pdf), sum_lanes(pdf_v)};
+    if constexpr (kByTemperature) total += {0, 0, sum_lanes(pdf_u), sum_lanes(pdf_uv)};
+  }
+  return total;
+}
+
+// The rows of one thread, or one row of several. Rows that lie across the memory are copied, several at a time;
+// those of other formats, or with a mask, are read chunk by chunk.
+template <class F, class T> class Backward {
+ public:
+  Backward(const TopkBackward& a, const Layout& layout, Team team)
+      : a_(a), team_(team), scores_(a.scores, static_cast<FloatFormat>(a.format), layout, 0),
+        upstream_(a.index ? nullptr : a.upstream, static_cast<FloatFormat>(a.format), layout, 1),
+        gradient_(a.grad_scores, static_cast<FloatFormat>(a.format), layout, 2), mask_(a.mask, layout, 3) {}
+
+  void run(std::size_t begin, std::size_t end) {
+    const bool across = scores_.across() || gradient_.across() || (upstream_ && upstream_.across());
+    const std::size_t together = across ? std::min(kTogether, end - begin) : 1;
+    length_ = apart(a_.n);
+    const Scratch<T> x(across ? together * length_ : 0), v(across && upstream_ ? together * length_ : 0);
+    const Scratch<T> own(!across && !gradient_.dense() ? a_.n : 0);
+    if (across) stage_ = x.get(), upstream_stage_ = v.get();
+    for (std::size_t first = begin; first < end; first += together) {
+      const std::size_t count = std::min(together, end - first);
+      if (across) take(first, count);
+      for (std::size_t i = 0; i < count; ++i) {
+        at_ = {first + i, i * length_};
+        set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
+        T* const out = gradient_.dense() ? gradient_.row(at_.row) : across ? stage_ + at_.staged : own.get();
+        if (a_.n > kShortRow || a_.grad_temperature || a_.index || !short_row(out)) long_row(out);
+      }
+      if (across && !gradient_.dense()) give(first, count);
+    }
+  }
+
+ private:
+  // A row that is worked on: its number, and where its copies begin.
+  struct At {
+    std::size_t row, staged;
+  };
+
+  void take(std::size_t first, std::size_t count) {
+    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
+      scores_.read(first, count, begin, end, stage_, length_);
+      if (upstream_) upstream_.read(first, count, begin, end, upstream_stage_, length_);
+      for (std::size_t i = 0; mask_ && i < count; ++i) {
+        hide(first + i, begin, end, stage_ + i * length_ + begin, kNoScore);
+        if (upstream_) hide(first + i, begin, end, upstream_stage_ + i * length_ + begin, T(0));
+      }
+    });
+  }
+
+  void give(std::size_t first, std::size_t count) {
+    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
+      gradient_.write(first, count, begin, end, stage_, length_);
+    });
+  }
+
+  void hide(std::size_t row, std::size_t begin, std::size_t end, T* values, T filler) const {
+    if (mask_) mask_.fill(row, begin, end, values, filler);
+  }
+
+  // Some scores of the row, or what came from upstream for them; in the buffer unless they can be used where
+  // they are.
+  const T* scores(std::size_t begin, std::size_t end, T* buffer) const {
+    return part(scores_, stage_, kNoScore, begin, end, buffer);
+  }
+  const T* upstream(std::size_t begin, std::size_t end, T* buffer) const {
+    return upstream_ ? part(upstream_, upstream_stage_, T(0), begin, end, buffer) : nullptr;
+  }
+  const T* part(const Matrix<T>& matrix, const T* stage, T filler, std::size_t begin, std::size_t end, T* buffer) const {
+    if (stage) return stage + at_.staged + begin;
+    if (in_place(matrix)) return matrix.row(at_.row) + begin;
+    matrix.read(at_.row, begin, end, buffer);
+    hide(at_.row, begin, end, buffer, filler);
+    return buffer;
+  }
+  bool in_place(const Matrix<T>& matrix) const { return !matrix || stage_ || (matrix.dense() && !mask_); }
+
+  Threshold<T> threshold() const {
+    return {static_cast<const T*>(a_.centre)[at_.row], static_cast<const T*>(a_.rest)[at_.row]};
+  }
+
+  void set_temperature(double temperature) {  // rows mostly share it
+    if (temperature == temperature_) return;
+    temperature_ = temperature, scale_ = scale_of<F, T>(temperature), inverse_ = T(1 / temperature);
+  }
+
+  // Where an upstream that is 0 elsewhere has its one element.
+  struct One {
+    std::size_t at;
+    T weight, pdf;
+  };
+
+  One add_one(const T* out, GradientSums& sums) const {
+    const Threshold<T> b = threshold();
+    const auto at = static_cast<std::size_t>(a_.index[at_.row]);
+    T buffer;
+    const T pdf = out[at], weight = static_cast<const T*>(a_.upstream)[at_.row];
+    const T u = ((*scores(at, at + 1, &buffer) - b.centre) - b.rest) * (scale_ / F::kUnit);
+    sums.pdf_v = double(pdf) * double(weight);
+    sums.pdf_uv = pdf == T(0) ? 0 : sums.pdf_v * double(u);
+    return {at, weight, pdf};
+  }
+
+  GradientSums sum_row(T* out) const {
+    const auto dense = a_.grad_temperature ? sum_gradients<F, T, true, true> : sum_gradients<F, T, false, true>;
+    const auto sparse = a_.grad_temperature ? sum_gradients<F, T, true, false> : sum_gradients<F, T, false, false>;
+    const Threshold<T> b = threshold();
+    return team_.template sum<GradientSums>(a_.n, [&](std::size_t begin, std::size_t end, int) {
+      GradientSums total;
+      in_chunks(in_place(scores_) && in_place(upstream_), begin, end, [&](std::size_t at, std::size_t stop) {
+        T x_buffer[kChunk], v_buffer[kChunk];
+        const T *const x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer);
+        total += (v ? dense : sparse)(x, v, out + at, stop - at, b, scale_);
+      });
+      return total;
+    });
+  }
+
+  void long_row(T* out) const {
+    const Threshold<T> b = threshold();
+    GradientSums sums;
+    One one{};
+    if (std::isfinite(b.centre)) {
+      sums = sum_row(out);
+      if (!upstream_) one = add_one(out, sums);
+    }
+    const bool flat = sums.pdf == 0;
+    const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
+    double& by_k = a_.grad_k[at_.row];
+    by_k = b.centre != b.centre ? double(b.centre) : mean;
+    if (a_.grad_temperature) {
+      a_.grad_temperature[at_.row] = flat ? by_k * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
+    }
+    const bool written = gradient_.dense() || stage_;
+    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
+      in_chunks(written && (flat || in_place(upstream_)), begin, end, [&](std::size_t at, std::size_t stop) {
+        if (flat) std::fill(out + at, out + stop, T(by_k) * T(0));
+        else finish(out, at, stop, T(mean));
+        if (!upstream_ && !flat && at <= one.at && one.at < stop) {
+          out[one.at] = one.pdf * inverse_ * (one.weight - T(mean));
+        }
+        if (!written) gradient_.write(at_.row, at, stop, out + at);
+      });
+    });
+  }
+
+  // From f(u) to the gradient.
+  void finish(T* out, std::size_t begin, std::size_t end, T mean) const {
+    T buffer[kChunk];
+    const T inverse = inverse_;
+    if (!upstream_) {
+      const T factor = -inverse * mean;
+#pragma omp simd
+      for (std::size_t i = begin; i < end; ++i) out[i] *= factor;
+      return;
+    }
+    const T* const v = upstream(begin, end, buffer) - begin;
+#pragma omp simd
+    for (std::size_t i = begin; i < end; ++i) {
+      out[i] = out[i] > T(0) ? out[i] * inverse * (v[i] - mean) : T(0);
+    }
+  }
+
+  // A short row that wants no gradient in τ stays in registers between the sums and the result. False if
+  // it is not an ordinary one.
+  bool short_row(T* out) const {
+    constexpr std::size_t most = kShortRow / kLanes<T>;
+    const Threshold<T> b = threshold();
+    if (!std::isfinite(b.centre)) return false;
+    T x_buffer[kShortRow], v_buffer[kShortRow];
+    const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer);
+    Pack<T> f[most], v[most], pdf{}, pdf_v{};
+    for_packs(x, a_.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
+      const std::size_t at = i / kLanes<T>;
+      f[at] = values_at<F, T>((scores - b.centre) - b.rest, Pack<T>{} + scale_).pdf;
+      v[at] = count == kLanes<T> ? load(from + i) : load_part(from + i, count, T(0));
+      pdf += f[at], pdf_v += f[at] * v[at];
+    });
+    const double total = sum_lanes(pdf);
+    if (total == 0) return false;
+    const double mean = sum_lanes(pdf_v) / total;
+    a_.grad_k[at_.row] = mean;
+    for (std::size_t i = 0; i < a_.n; i += kLanes<T>) {
+      const std::size_t at = i / kLanes<T>, count = std::min(kLanes<T>, a_.n - i);
+      const Pack<T> d = f[at] > T(0) ? f[at] * inverse_ * (v[at] - T(mean)) : Pack<T>{};
+      if (count == kLanes<T>) std::memcpy(out + i, &d, sizeof d);
+      else std::memcpy(out + i, &d, count * sizeof(T));
+    }
+    if (!gradient_.dense() && !stage_) gradient_.write(at_.row, 0, a_.n, out);
+    return true;
+  }
+
+  static constexpr T kNoScore = -std::numeric_limits<T>::infinity();
+
+  const TopkBackward& a_;
+  Team team_;
+  Matrix<T> scores_, upstream_, gradient_;
+  Participants mask_;
+  At at_{};
+  double temperature_ = std::numeric_limits<double>::quiet_NaN();
+  T scale_{}, inverse_{};
+  T *stage_ = nullptr, *upstream_stage_ = nullptr;  // copies of rows, length_ apart
+  std::size_t length_ = 0;
+};
+
+}  // namespace softorder
