@@ -29,44 +29,49 @@ inline Pack<double> chebyshev_sum(const double* c, Pack<double> b) {
   return b * last + (c[0] - before);
 }
 
-// The nodes, the matrix that takes values there to coefficients, and the one that halves a stretch.
+// y += Σ_k x_k · matrix[k]
+inline void add_product(const double (&matrix)[kTerms][kTerms], const double* x, double* y) {
+  Pack<double> even[kTermPacks], odd[kTermPacks] = {};
+  for (std::size_t i = 0; i < kTermPacks; ++i) even[i] = load(y + i * kLanes<double>);
+  for (int k = 0; k < kTerms; k += 2) {
+    for (std::size_t i = 0; i < kTermPacks; ++i) {
+      even[i] += x[k] * load(matrix[k] + i * kLanes<double>);
+      odd[i] += x[k + 1] * load(matrix[k + 1] + i * kLanes<double>);
+    }
+  }
+  for (std::size_t i = 0; i < kTermPacks; ++i) store(y + i * kLanes<double>, even[i] + odd[i]);
+}
+
+// The nodes, the matrix that takes values there to coefficients, and those that halve a stretch:
+// T_l((b ± 1)/2) = Σ_k half[l][k] T_k(b), with the sign + for the upper half.
 struct Chebyshev {
   double node[kTerms];
-  double fit[kTerms][kTerms];   // [node][coefficient]
-  double half[kTerms][kTerms];  // T_l((b + 1)/2) = Σ_k half[l][k] T_k(b)
+  double fit[kTerms][kTerms];  // [node][coefficient]
 
   Chebyshev() {
-    const auto term = [](int k, double angle) { return std::cos(k * angle); };
     for (int j = 0; j < kTerms; ++j) {
       const double angle = std::numbers::pi * (j + 0.5) / kTerms;
       node[j] = std::cos(angle);
-      for (int k = 0; k < kTerms; ++k) fit[j][k] = (k == 0 ? 1.0 : 2.0) / kTerms * term(k, angle);
+      for (int k = 0; k < kTerms; ++k) fit[j][k] = (k == 0 ? 1.0 : 2.0) / kTerms * std::cos(k * angle);
     }
     for (int l = 0; l < kTerms; ++l) {
-      std::fill(half[l], half[l] + kTerms, 0.0);
-      for (int j = 0; j < kTerms; ++j) {
-        add_scaled(half[l], term(l, std::acos(0.5 * (node[j] + 1))), fit[j]);
+      double half[kTerms] = {};
+      for (int j = 0; j < kTerms; ++j) add_scaled(half, std::cos(l * std::acos(0.5 * (node[j] + 1))), fit[j]);
+      for (int k = 0; k < kTerms; ++k) {
+        const double lower = (k + l) % 2 ? -half[k] : half[k];
+        join_[1][k][l] = divide_[1][l][k] = half[k];
+        join_[0][k][l] = divide_[0][l][k] = lower;
       }
     }
   }
 
   // Sums over the upper or the lower half of a stretch, added to those over the stretch.
-  void join(const double* part, bool upper, double* whole) const {
-    for (int l = 0; l < kTerms; ++l) {
-      double total = 0;
-      for (int k = 0; k < kTerms; ++k) total += sign(l + k, upper) * half[l][k] * part[k];
-      whole[l] += total;
-    }
-  }
+  void join(const double* part, bool upper, double* whole) const { add_product(join_[upper], part, whole); }
   // A polynomial on a stretch, added to one on its upper or lower half.
-  void divide(const double* whole, bool upper, double* part) const {
-    for (int l = 0; l < kTerms; ++l) {
-      for (int k = 0; k < kTerms; ++k) part[k] += sign(l + k, upper) * half[l][k] * whole[l];
-    }
-  }
+  void divide(const double* whole, bool upper, double* part) const { add_product(divide_[upper], whole, part); }
 
  private:
-  static double sign(int parity, bool upper) { return upper || parity % 2 == 0 ? 1 : -1; }
+  double join_[2][kTerms][kTerms], divide_[2][kTerms][kTerms];
 };
 
 // A kernel of two stretches, Σ_kl A_kl T_k(a) T_l(b), as an array [l][k]; kernel(u) is a function of

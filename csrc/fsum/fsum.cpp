@@ -4,6 +4,7 @@
 #include "failure.hpp"
 #include "fsum/laplace_invert.hpp"
 #include "fsum/laplace_sum.hpp"
+#include "fsum/smooth_invert.hpp"
 #include "fsum/smooth_sum.hpp"
 #include "fsum/uniform_sum.hpp"
 #include "scratch.hpp"
@@ -95,9 +96,24 @@ template <class T> void run_invert(const FsumInvert& a) {
   });
 }
 
-// Whether the density has an algorithm that is linear in the length of the row.
-bool is_linear(std::int32_t density) {
-  return static_cast<Density>(density) == Density::laplace || is_uniform(density);
+template <class T, class Law> void run_smooth_invert(const FsumInvert& a) {
+  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    SmoothTables<Law> sums, slopes;
+    for (std::size_t i = begin; i < end; ++i) {
+      const InvertRow<T> row = invert_row<T>(a, i);
+      SmoothInverse<Law, T, SmoothSources>(row, sums, slopes, team).run();
+    }
+  });
+}
+
+template <class T> void run_any_invert(const FsumInvert& a) {
+  switch (static_cast<Density>(a.density)) {
+    case Density::logistic: return run_smooth_invert<T, Logistic<double>>(a);
+    case Density::normal: return run_smooth_invert<T, Normal<double>>(a);
+    case Density::laplace:
+    case Density::uniform: return run_invert<T>(a);
+    default: throw unknown_choice();
+  }
 }
 
 }  // namespace
@@ -108,9 +124,8 @@ void fsum(const Fsum& a) {
 }
 
 void fsum_invert(const FsumInvert& a) {
-  if (!is_linear(a.density)) throw unknown_choice();
   const NoDenormals guard;
-  return a.wide ? run_invert<double>(a) : run_invert<float>(a);
+  return a.wide ? run_any_invert<double>(a) : run_any_invert<float>(a);
 }
 
 }  // namespace softorder

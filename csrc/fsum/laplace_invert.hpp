@@ -10,22 +10,10 @@
 #include <cmath>
 #include <memory>
 
-#include "fsum/places.hpp"
+#include "fsum/invert_row.hpp"
 #include "team.hpp"
 
 namespace softorder {
-
-template <class T> struct InvertRow {
-  const T* sources;
-  const double* levels;
-  T* centre;
-  T* rest;
-  std::size_t m, n;
-  double temperature;
-
-  void no_root(std::size_t j, double infinity) const { centre[j] = T(infinity), rest[j] = 0; }
-  void root(std::size_t j, double at, double offset) const { centre[j] = T(at), rest[j] = T(offset); }
-};
 
 template <class T> class LaplaceInverse {
  public:
@@ -33,12 +21,8 @@ template <class T> class LaplaceInverse {
   LaplaceInverse(const InvertRow<T>& row, double* right) : row_(row), right_(right) {}
 
   void run(Team team) {
-    const std::size_t low = partition_point(row_.n, [&](std::size_t j) { return row_.levels[j] <= 0; });
-    const std::size_t high = std::max(
-        low, partition_point(row_.n, [&](std::size_t j) { return row_.levels[j] < double(row_.m); }));
-    for (std::size_t j = 0; j < low; ++j) row_.no_root(j, -std::numeric_limits<double>::infinity());
-    for (std::size_t j = high; j < row_.n; ++j) row_.no_root(j, std::numeric_limits<double>::infinity());
-    if (low == high || row_.m == 0) return;
+    const auto [low, high] = row_.rooted();
+    if (low == high) return;
     double left[Team::kMost];
     find_sums(team, left);
     std::size_t first[Team::kMost + 1];

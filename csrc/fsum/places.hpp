@@ -14,7 +14,7 @@ template <class T> struct Places {
   const T* value;
   const T* rest;
 
-  double minus(std::size_t i, const Places& other, std::size_t j) const {
+  template <class U> double minus(std::size_t i, const Places<U>& other, std::size_t j) const {
     double difference = double(value[i]) - double(other.value[j]);
     if (rest) difference += double(rest[i]);
     if (other.rest) difference -= double(other.rest[j]);

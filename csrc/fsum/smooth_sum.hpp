@@ -181,7 +181,9 @@ template <class Law, class T> class SmoothSources {
   // Σ w_i G over the sources near a target, `below` of which are not above it.
   template <class U> double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel) const {
     double nearest = std::numeric_limits<double>::infinity();
-    if (below > 0) nearest = t.minus(j, x_, below - 1);
+    std::size_t left = below;
+    while (kernel.moment > 0 && left > 0 && t.minus(j, x_, left - 1) == 0) --left;  // those add 0
+    if (left > 0) nearest = t.minus(j, x_, left - 1);
     if (below < m_) nearest = std::min(nearest, -t.minus(j, x_, below));
     const double radius = kernel.reach(nearest * inverse_) * tau_;
     Pack<double> total{};

@@ -156,7 +156,11 @@ def _fsum_on_gpu(*arguments: Any) -> Tensor:
 
 
 def _compiled_roots(*arguments: Any) -> bool:
-    return arguments[4] in _LINEAR
+    return arguments[4] in _COMPILED
+
+
+def _roots_on_gpu(*arguments: Any) -> tuple[Tensor, Tensor]:
+    return (_gpu.invert if arguments[4] in _LINEAR else reference.invert)(*arguments)
 
 
 _fsum = Operator(
@@ -174,7 +178,7 @@ _invert = Operator(
     " -> (Tensor centre, Tensor rest)",
     reference=reference.invert,
     cpu=cpu.invert,
-    triton=_gpu.invert,
+    triton=_roots_on_gpu,
     compiled=_compiled_roots,
     fake=_fake_invert,
 )

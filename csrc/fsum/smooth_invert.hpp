@@ -1,0 +1,217 @@
+// Solves Σ_i F((t - x_i)/τ) = level for ascending levels, with a smooth F, by a handful of F-sums.
+//
+//   1. FSum and its slope S/τ at every source: between which two sources every root is.
+//   2. A guess: the cubic through both ends, t as a function of FSum. Its error is below
+//      c τ (gap/τ)^4/384, where c bounds the ratios of derivatives of f; in a gap so narrow that this does
+//      not matter, the guess is the root.
+//   3. Newton's steps for all other roots at once, as many F-sums as it takes, inside brackets that
+//      only shrink. In a wide gap and outside of the row, FSum minus the number i of sources below is a
+//      difference of tails and nearly exponential: there steps are taken in log(FSum - i).
+//   4. A level on a plateau, within 1/4 of the number of sources below a wide gap: R - L = δ is solved as
+//      log R = log(L + δ), with L and R the tails of both sides in logarithms, so that no gap is too
+//      wide; t then balances what is missing on both sides even where both underflow.
+#pragma once
+
+#include "fsum/invert_row.hpp"
+#include "fsum/smooth_sum.hpp"
+
+namespace softorder {
+
+template <class Law, class T, template <class, class> class Sources> class SmoothInverse {
+ public:
+  using Kernel = SmoothKernel<Law>;
+  using Tables = typename Sources<Law, T>::Tables;
+
+  SmoothInverse(const InvertRow<T>& row, Tables& sums, Tables& slopes, Team team)
+      : row_(row), x_{row.sources, nullptr}, tau_(row.temperature), sums_(sums), slopes_(slopes),
+        sources_(x_, nullptr, row.m, row.temperature, team), team_(team) {}
+
+  void run() {
+    const auto [low, high] = row_.rooted();
+    if (low == high) return;
+    at_sources_ = find(x_, row_.m);
+    for (std::size_t i = 1; i < row_.m; ++i) at_sources_.sum[i] = std::max(at_sources_.sum[i], at_sources_.sum[i - 1]);
+    Vector<Search> open = start(low, high);
+    for (int pass = 0; pass < kMostPasses && !open.empty(); ++pass) step(open);
+    for (const Search& s : open) finish(s);
+  }
+
+ private:
+  static constexpr int kMostPasses = 60;
+  static constexpr double kNarrow = is_single<T> ? 1e-2 : 2e-4;  // gaps, in τ: see 2.
+  static constexpr double kShort = is_single<T> ? 1e-4 : 3e-8;   // a step after which nothing is left
+  static constexpr double kWide = 8;
+
+  struct Found {
+    Vector<double> sum, slope;
+  };
+  // A root that is looked for at x[anchor] + at, within [low, high].
+  struct Search {
+    std::size_t level, below;  // how many sources are below the root
+    std::size_t anchor;        // the source that it is drawn to
+    double at, low, high;
+  };
+
+  template <class U> Found find(const Places<U>& t, std::size_t n) {
+    Found found{Vector<double>(n), Vector<double>(n)};
+    sources_.sums(t, n, Kernel{0, 0}, sums_, [&](std::size_t j, double step, double value) { found.sum[j] = step + value; });
+    sources_.sums(t, n, Kernel{1, 0}, slopes_, [&](std::size_t j, double, double value) { found.slope[j] = value; });
+    return found;
+  }
+
+  double x(std::size_t i) const { return double(row_.sources[i]); }
+  bool outside(const Search& s) const { return s.below == 0 || s.below == row_.m; }
+  double gap(const Search& s) const { return x(s.below) - x(s.below - 1); }
+
+  void finish(const Search& s) const {
+    const bool other = !outside(s) && s.anchor < s.below && s.at > 0.5 * gap(s);
+    other ? row_.root(s.level, x(s.below), s.at - gap(s)) : row_.root(s.level, x(s.anchor), s.at);
+  }
+
+  // Guesses, those that are roots already finished.
+  Vector<Search> start(std::size_t low, std::size_t high) {
+    Vector<Search> open;
+    std::size_t below = 0;
+    for (std::size_t j = low; j < high; ++j) {
+      while (below < row_.m && at_sources_.sum[below] <= row_.levels[j]) ++below;
+      Search s{j, below, below == 0 ? 0 : below - 1, 0, 0, 0};
+      const double width = outside(s) ? 0 : gap(s);
+      if (!outside(s) && width <= kNarrow * tau_) {
+        s.at = guess(s, width);
+        finish(s);
+      } else if (width > kWide * tau_ && std::fabs(row_.levels[j] - double(below)) < 0.25) {
+        s.high = width;
+        balance(s, width);
+        finish(s);
+      } else {
+        bracket(s, width);
+        open.push_back(s);
+      }
+    }
+    return open;
+  }
+
+  // The cubic t(FSum) with the values and slopes of both ends, if it stays between them.
+  double guess(const Search& s, double width) const {
+    const std::size_t i = s.below;
+    const double rise = at_sources_.sum[i] - at_sources_.sum[i - 1], v = (row_.levels[s.level] - at_sources_.sum[i - 1]) / rise;
+    if (!(rise > 0)) return 0.5 * width;
+    const double first = rise * tau_ / at_sources_.slope[i - 1], last = rise * tau_ / at_sources_.slope[i];
+    const double cubic = v * (width * v * (3 - 2 * v) + (1 - v) * (first * (1 - v) - last * v));
+    return cubic >= 0 && cubic <= width ? cubic : v * width;
+  }
+
+  // Where a root is, and a guess. FSum - i = R - L, the tails of the sources above and below. What a
+  // level needs of it, δ, comes from one side, whose tail falls at least as F does when n sources are
+  // at its end: the root is not further away than F^-1(|δ|/n). In a wide gap, a step in logarithms
+  // from that end is the guess.
+  void bracket(Search& s, double width) const {
+    const double wanted = row_.levels[s.level] - double(s.below);
+    const bool inside = !outside(s), from_above = s.below == 0 || (inside && wanted > 0);
+    const double most = wanted == 0 ? std::numeric_limits<double>::infinity()
+                                    : -tau_ * Law::quantile(std::min(0.5, std::fabs(wanted) / double(row_.m)));
+    const double reach = inside ? std::min(width, most) : most;
+    s.anchor = from_above ? s.below : s.below - 1;
+    s.low = from_above ? -reach : 0, s.high = from_above ? 0 : reach;
+    if (inside) s.at = guess(s, width) - (from_above ? width : 0);
+    const double has = at_sources_.sum[s.anchor] - double(s.below), slope = at_sources_.slope[s.anchor];
+    const bool wide = !inside || width > tau_;
+    if (wide && wanted * has > 0 && slope > 0) s.at = has * tau_ / slope * std::log(wanted / has);
+    s.at = std::clamp(s.at, s.low, s.high);
+  }
+
+  // One F-sum at every open root, and a step.
+  void step(Vector<Search>& open) {
+    const std::size_t n = open.size();
+    Vector<double> value(n), rest(n);
+    for (std::size_t j = 0; j < n; ++j) value[j] = x(open[j].anchor), rest[j] = open[j].at;
+    const Found found = find(Places<double>{value.data(), rest.data()}, n);
+    std::size_t left = 0;
+    for (std::size_t j = 0; j < n; ++j) {
+      Search s = open[j];
+      const double moved = move(s, found.sum[j], found.slope[j]);
+      if (std::fabs(moved) <= kShort * tau_) {
+        finish(s);
+        continue;
+      }
+      // in one gap the places of several levels must ascend, too
+      if (left > 0 && open[left - 1].below == s.below) keep_behind(open[left - 1], s);
+      open[left++] = s;
+    }
+    open.resize(left);
+  }
+
+  void keep_behind(const Search& first, Search& s) const {
+    const double moved = first.anchor < s.anchor ? gap(s) : 0;
+    s.at = std::max(s.at, first.at - moved);
+  }
+
+  // Moves a root by Newton's step, or to the middle of its bracket; by how much.
+  double move(Search& s, double sum, double slope) const {
+    const double level = row_.levels[s.level], before = s.at;
+    if (sum == level) return 0;
+    (sum < level ? s.low : s.high) = s.at;
+    const double wanted = level - double(s.below), has = sum - double(s.below);
+    double by = (level - sum) * tau_ / slope;
+    if ((outside(s) || gap(s) > tau_) && wanted * has > 0) by = has * tau_ / slope * std::log(wanted / has);
+    s.at += by;
+    if (!(s.at > s.low && s.at < s.high)) {
+      if (std::fabs(by) <= kShort * tau_) {
+        s.at = std::clamp(s.at, s.low, s.high);
+        return by;
+      }
+      s.at = 0.5 * (s.low + s.high);
+    }
+    return s.at == before || s.high - s.low <= kShort * kShort * tau_ ? 0 : s.at - before;
+  }
+
+  // ---- plateaus ----
+
+  struct LogTail {
+    double log, slope;  // log Σ F(-d_i/τ) and the slope of that in t/τ, both for one side
+  };
+
+  // The sources on one side, from the nearest on; `at` is the distance to that one.
+  LogTail side(std::size_t nearest, bool upper, double at) const {
+    const double first = Law::log_tail(at / tau_), least = first - 45;
+    double total = 0, fall = 0;
+    for (std::size_t i = nearest;; upper ? ++i : --i) {
+      const double d = (at + std::fabs(x(i) - x(nearest))) / tau_, log = Law::log_tail(d);
+      if (!(log >= least)) break;
+      const double share = std::exp(log - first);
+      total += share, fall += share * Law::log_slope(d);
+      if (i == (upper ? row_.m - 1 : 0)) break;
+    }
+    return {first + std::log(total), fall / total};
+  }
+
+  void balance(Search& s, double width) const {
+    const double wanted = row_.levels[s.level] - double(s.below);
+    s.at = 0.5 * width;
+    for (int i = 0; i < 100; ++i) {
+      const LogTail left = side(s.below - 1, false, s.at), right = side(s.below, true, width - s.at);
+      // log(tail + |δ|) and its slope, for the side that is too short of δ
+      const auto raised = [&](const LogTail& tail) {
+        const double all = std::exp(tail.log) + std::fabs(wanted);
+        return wanted == 0 ? tail : LogTail{std::log(all), tail.slope * (1 - std::fabs(wanted) / all)};
+      };
+      const LogTail l = wanted > 0 ? raised(left) : left, r = wanted < 0 ? raised(right) : right;
+      const double excess = r.log - l.log;
+      (excess < 0 ? s.low : s.high) = s.at;
+      const double by = -excess * tau_ / (l.slope + r.slope), before = s.at;
+      s.at += by;
+      if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
+      if (std::fabs(s.at - before) <= kShort * tau_ || s.high - s.low <= 1e-15 * width) return;
+    }
+  }
+
+  const InvertRow<T>& row_;
+  Places<T> x_;
+  double tau_;
+  Tables &sums_, &slopes_;
+  Sources<Law, T> sources_;
+  Team team_;
+  Found at_sources_;
+};
+
+}  // namespace softorder
