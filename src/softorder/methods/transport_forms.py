@@ -19,7 +19,7 @@ class Form(NamedTuple):
 
 
 _TWO = {"soft_topk": "O(n)", "log_soft_topk": "O(n)"}
-_SORT = {"soft_rank": "O(n³)", "soft_sort": "O(n³)"}
+_SORT = {"soft_rank": "O(n √(ε n))", "soft_sort": "O(n √(ε n))"}
 _BREAKS_SORT = {
     "soft_rank": ("doubled_scores_double_their_ranks",),
     "soft_sort": ("raising_a_score_lowers_nothing",),
@@ -38,7 +38,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
             },
         ),
         "sinkhorn_sort": Form(
-            {**_SORT, "soft_permutation": "O(n³)"},
+            {**_SORT, "soft_permutation": "O(n²)"},
             "Sinkhorn sort (Cuturi et al. 2019)",
             _BREAKS_SORT,
         ),
