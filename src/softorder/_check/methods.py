@@ -138,3 +138,14 @@ def anchors(anchors: Tensor | None, places: int | None = None) -> None:
         raise ValueError(
             f"anchors must be {places}, one for each place and for the rest, but got {len(anchors)}"
         )
+
+
+def plan_size(n: int, places: int, most: int) -> None:
+    """A plan of n scores, each over so many places, is not larger than its user allows."""
+    if n * places > most:
+        raise ValueError(
+            f"an entropic transport of {n} scores that has each of them over {places} places "
+            f"keeps {n * places:.1e} numbers, but max_entries allows {most:.1e}: lower the "
+            "temperature, use method='laplace', which takes O(n log n), or allow more by "
+            "method=so.Sinkhorn(max_entries=...)"
+        )

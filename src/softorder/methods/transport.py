@@ -11,6 +11,7 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
 from softorder.kernels.sort.rows import ascending
+from softorder.kernels.transport.windows import MAX_ENTRIES
 from softorder.methods import transport_rows
 from softorder.methods._base import Method, register
 from softorder.methods.threshold import ThresholdMethod
@@ -62,6 +63,11 @@ class Sinkhorn(Method):
             costs (..., m, n), differentiable in the scores.
         anchors: where the anchors are: an ascending tensor, of as many numbers as the form has
             anchors (k + 1, but n for k = n). None: 0, 1, 2, ...
+        max_entries: how many numbers of a plan may be kept, for rows of 256 scores and more; a
+            larger plan is refused.
+
+    With the usual cost and anchors and finite scores, ranks and sorted values of long rows keep only
+    the part of the plan that is not nothing: about √(ε n) places of every score.
 
     With descending=True, for the largest k and in losses, the negative scores are transported.
 
@@ -94,12 +100,13 @@ class Sinkhorn(Method):
         max_iterations: int | None = None,
         cost: Cost = "squared",
         anchors: Tensor | None = None,
+        max_entries: int = MAX_ENTRIES,
     ) -> None:
         _check.choice("form", form, FORMS)
         self.name = form
         self.cost, self.paper, self.breaks, self.good_for = FORMS[form]
         self.operators = tuple(self.cost)
-        self._transport = Transport(solver, tolerance, max_iterations, cost, anchors)
+        self._transport = Transport(solver, tolerance, max_iterations, cost, anchors, max_entries)
 
     def plan(
         self,
@@ -134,6 +141,9 @@ class Sinkhorn(Method):
         return _LOGISTIC.log_soft_topk(x, k, temperature)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        found = self._transport.sums(scores, temperature, descending, None)
+        if found is not None:
+            return found.to(scores.dtype)
         p, n = self._sorted(scores, temperature, descending), scores.shape[-1]
         places = torch.arange(1, n + 1, dtype=p.dtype, device=p.device)
         ranks = (p * places.unsqueeze(-1)).sum(-2)
@@ -142,12 +152,15 @@ class Sinkhorn(Method):
         return torch.where(scores == -math.inf, behind, ranks).to(scores.dtype)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        p = self._sorted(scores, temperature, descending)
         finite = scores.isfinite()
-        x = torch.where(finite, scores, 0.0).to(p.dtype)
+        x = torch.where(finite, scores, 0.0).double()
         middle = x.detach().sum(-1, keepdim=True) / finite.sum(-1, keepdim=True).clamp(min=1)
         beside = torch.where(finite, x - middle, 0.0)
-        values = middle + (p * beside.unsqueeze(-2)).sum(-1)
+        moved = self._transport.sums(scores, temperature, descending, beside)
+        if moved is None:
+            p = self._sorted(scores, temperature, descending)
+            moved = (p * beside.unsqueeze(-2)).sum(-1)
+        values = middle + moved
         values = transport_rows.complete(values, scores, descending)
         values = -ascending(-values) if descending else ascending(values)
         return values.to(scores.dtype)

@@ -20,7 +20,7 @@ class Form(NamedTuple):
 
 
 _TWO = {"soft_topk": "O(n)", "log_soft_topk": "O(n)"}
-_SORT = {"soft_rank": "O(n³)", "soft_sort": "O(n³)"}
+_SORT = {"soft_rank": "O(n √(ε n))", "soft_sort": "O(n √(ε n))"}
 _BREAKS_SORT = {
     "soft_rank": ("doubled_scores_double_their_ranks",),
     "soft_sort": ("raising_a_score_lowers_nothing",),
@@ -40,7 +40,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
             "entropic optimal transport: for each operator the form that a paper has",
         ),
         "sinkhorn_sort": Form(
-            {**_SORT, "soft_permutation": "O(n³)"},
+            {**_SORT, "soft_permutation": "O(n²)"},
             "Sinkhorn sort (Cuturi et al. 2019)",
             _BREAKS_SORT,
             "Sinkhorn sort, with an anchor for every place",

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.kernels._autograd import wanted
+from softorder.kernels.transport import long_rows
 from softorder.kernels.transport.reference import Solution
 from softorder.kernels.transport.steps import (
     curvature,
@@ -48,11 +49,16 @@ def transport_plan(
     """P (..., anchors, n), differentiable in gains and temperature, twice."""
     setting = Setting(levels, total, solution.centre, solution.rest)
     if not _check.eager():
-        return _plan(*twice_differentiable(gains, temperature, setting))
+        return whole_plan(gains, temperature, setting)
     if torch.is_grad_enabled() and (gains.requires_grad or temperature.requires_grad):
         rows = gains.shape[:-2]
         return _Plan.apply(gains, temperature.expand(rows), *setting)
     return _plan(steps_in(gains, temperature, setting), setting.rest)
+
+
+def whole_plan(gains: Tensor, temperature: Tensor, setting: Setting) -> Tensor:
+    """The same with all derivatives, in plain torch."""
+    return _plan(*twice_differentiable(gains, temperature, setting))
 
 
 def steps_in(gains: Tensor, temperature: Tensor, setting: Setting) -> Tensor:
@@ -95,21 +101,44 @@ class _Plan(torch.autograd.Function):
         gains, temperature, plan, *setting = ctx.saved_tensors
         if torch.is_grad_enabled() or not _check.eager():
             with torch.enable_grad():
-                plan = _plan(*twice_differentiable(gains, temperature, Setting(*setting)))
+                plan = whole_plan(gains, temperature, Setting(*setting))
             grads = wanted(plan, (gains, temperature), ctx.needs_input_grad[:2], upstream)
         else:
-            slope = _slope(plan, *sides(plan), upstream)
-            grads = implicit_vjp(gains, temperature, plan, slope, Setting(*setting))
+            slope = slope_of(plan, *sides(plan), upstream)
+            grads = _vjp(gains, temperature, plan, slope, Setting(*setting))
         return (*grads, None, None, None, None)
+
+
+def _vjp(
+    gains: Tensor, temperature: Tensor, plan: Tensor, slope: Tensor, setting: Setting
+) -> tuple[Tensor, Tensor]:
+    """By windows where the rows are long."""
+    if not long_rows.serves(gains, setting.levels):
+        return implicit_vjp(gains, temperature, plan, slope, setting)
+    n, right = gains.shape[-1], slope.sum(-1)
+    scale = scale_of(temperature).expand(*right.shape[:-1], 1, 1)
+    w = torch.zeros_like(right)
+    parts = gains, setting.levels, setting.centre, setting.rest, scale.squeeze(-1), right, w
+    for *row, r, found in zip(*(v.reshape(-1, v.shape[-1]) for v in parts), strict=True):
+        at = long_rows.LongRow.of(*row)
+        if len(at.centre):
+            found[at.open] = long_rows.solve_curvature(at.windows(n * n), r[at.open])
+    return _with_moved_thresholds(gains, temperature, plan, slope, setting, w.unsqueeze(-1))
 
 
 def implicit_vjp(
     gains: Tensor, temperature: Tensor, plan: Tensor, slope: Tensor, setting: Setting
 ) -> tuple[Tensor, Tensor]:
     """Gradients of gains and temperature, from those of d with the thresholds held still."""
-    below, above = sides(plan)
-    J, right = curvature(below, above), slope.sum(-1, keepdim=True)
+    J, right = curvature(*sides(plan)), slope.sum(-1, keepdim=True)
     w, _ = solve_curvature(J, right, _FLAT)
+    return _with_moved_thresholds(gains, temperature, plan, slope, setting, w)
+
+
+def _with_moved_thresholds(
+    gains: Tensor, temperature: Tensor, plan: Tensor, slope: Tensor, setting: Setting, w: Tensor
+) -> tuple[Tensor, Tensor]:
+    below, above = sides(plan)
     _, later = sides(torch.cat([torch.zeros_like(above[..., :1, :]), above * w], -2))
     later = torch.cat([later[..., 1:, :], torch.zeros_like(later[..., :1, :])], -2)
     by_step = slope - above * (below * w).cumsum(-2) - below * later
@@ -121,7 +150,7 @@ def implicit_vjp(
     return by_gain, by_temperature
 
 
-def _slope(plan: Tensor, below: Tensor, above: Tensor, upstream: Tensor) -> Tensor:
+def slope_of(plan: Tensor, below: Tensor, above: Tensor, upstream: Tensor) -> Tensor:
     """H[V]: products of tails, which lose no digits."""
     head, tail = sides(plan * upstream)
     return below * tail - above * head

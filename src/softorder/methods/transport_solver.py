@@ -12,10 +12,12 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import transport
 from softorder.kernels.sort.rows import SortedRows
+from softorder.kernels.transport import long_rows
 from softorder.kernels.transport.reference import Solution
 from softorder.methods import masses, transport_rows
 from softorder.methods.transport_masses import log_below
 from softorder.methods.transport_plan import transport_plan
+from softorder.methods.transport_sums import plan_sums
 
 Cost = str | Callable[[Tensor, Tensor], Tensor]  #: "squared", or a function of scores and anchors
 
@@ -32,17 +34,20 @@ class Transport:
         max_iterations: int | None,
         cost: Cost,
         anchors: Tensor | None,
+        max_entries: int,
     ) -> None:
         _check.choice("solver", solver, transport.SOLVERS)
         _check.tolerance(tolerance)
         _check.max_iterations(max_iterations)
         _check.methods.cost(cost)
         _check.methods.anchors(anchors)
+        _check.count("max_entries", max_entries, least=1)
         self._solver = solver
         self._tolerance = float(tolerance)
         self._max_iterations = max_iterations or _PATIENCE[solver]
         self._cost = cost
         self._anchors = anchors
+        self._max_entries = max_entries
         self._warned = False
 
     @property
@@ -60,6 +65,8 @@ class Transport:
         dtype: torch.dtype = torch.float64,
     ) -> tuple[Tensor, Solution]:
         """The first k rows of the plan with so many thresholds, and how they were found."""
+        if thresholds >= long_rows.LONG:
+            _check.methods.plan_size(scores.shape[-1], thresholds, self._max_entries)
         scores = scores.double()
         rows = transport_rows.with_infinities(scores)
         x = scores if rows is None else torch.where(scores.isfinite(), scores, 0.0)
@@ -69,6 +76,22 @@ class Transport:
             problem = self._problem(scores, x, rows, descending, thresholds)
             p, solution = self._finite_rows(*problem, temperature, k, dtype)
         return p if rows is None else rows.with_certain(scores, p, descending), solution
+
+    def sums(
+        self, scores: Tensor, temperature: Tensor, descending: bool, of: Tensor | None
+    ) -> Tensor | None:
+        """The ranks of a whole permutation, or `of` summed over each of its places.
+
+        By windows, O(n √(ε n)); None where the scores are few, not all finite, or not at hand.
+        """
+        scores = scores.double()
+        n, plain = scores.shape[-1], _check.eager() and self.usual and self._solver == "newton"
+        if n < long_rows.LONG or not plain or not _check.known_finite(scores):
+            return None
+        gains = (-2 if descending else 2) * scores
+        levels, total = transport_rows.levels(scores, None, n - 1, descending)
+        solution = self._solve(gains.unsqueeze(-2), levels, total, temperature)
+        return plan_sums(gains, temperature, of, levels, total, solution, self._max_entries)
 
     def log_masses(
         self, scores: Tensor, temperature: Tensor, thresholds: int, ks: tuple[int, ...]
@@ -132,7 +155,7 @@ class Transport:
         return p, solution
 
     def _solve(self, gains: Tensor, levels: Tensor, total: Tensor, temperature: Tensor) -> Solution:
-        options = self._solver, self._tolerance, self._max_iterations
+        options = self._solver, self._tolerance, self._max_iterations, self._max_entries
         solution = transport.solve(gains, levels, total, temperature, *options)
         if not self._warned and solution.error.numel() and _check.at_hand(solution.error):
             self._warn(solution.error.max().item())

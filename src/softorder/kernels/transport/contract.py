@@ -27,6 +27,7 @@ from torch import Tensor
 from softorder.kernels._operators import Operator, in_front, library
 from softorder.kernels.transport import reference
 from softorder.kernels.transport.reference import Solution
+from softorder.kernels.transport.windows import MAX_ENTRIES
 
 SOLVERS = {"newton": reference.NEWTON, "sinkhorn": reference.SINKHORN}
 
@@ -39,10 +40,15 @@ def solve(
     solver: str,
     tolerance: float,
     max_iterations: int,
+    max_entries: int = MAX_ENTRIES,
 ) -> Solution:
-    """The thresholds of every row, the number of iterations and the error that was left."""
+    """The thresholds of every row, the number of iterations and the error that was left.
+
+    Long rows with an anchor for every score are refused where they would keep more than
+    `max_entries` numbers of their plan.
+    """
     tensors = (value.detach() for value in (gains, levels, total, temperature))
-    options = SOLVERS[solver], tolerance, max_iterations
+    options = SOLVERS[solver], tolerance, max_iterations, max_entries
     return Solution(*_solve.dispatched(*tensors, *options))
 
 
@@ -54,6 +60,7 @@ def _transport(
     solver: int,
     tolerance: float,
     max_iterations: int,
+    max_entries: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     shape = gains.shape[:-2]
     rows, levels = math.prod(shape), levels.expand(*shape, levels.shape[-1])
@@ -65,6 +72,7 @@ def _transport(
         solver,
         tolerance,
         max_iterations,
+        max_entries,
     )
     centre, rest = (value.reshape(levels.shape) for value in found[:2])
     iterations, error = (value.reshape(shape) for value in found[2:])
@@ -84,7 +92,7 @@ def _fake(gains: Tensor, levels: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tenso
 
 _solve = Operator(
     "transport(Tensor gains, Tensor levels, Tensor total, Tensor temperature, int solver,"
-    " float tolerance, int max_iterations)"
+    " float tolerance, int max_iterations, int max_entries)"
     " -> (Tensor centre, Tensor rest, Tensor iterations, Tensor error)",
     reference=_transport,
     fake=_fake,

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 from softorder.kernels.formulas import at_hand
+from softorder.kernels.transport import long_rows
+from softorder.kernels.transport.damping import Trial, next_trial
 from softorder.kernels.transport.steps import (
     curvature,
     hard_thresholds,
@@ -31,7 +33,6 @@ from softorder.kernels.transport.steps import (
 
 NEWTON, SINKHORN = 0, 1
 
-_OVERSHOT = 0.5  # of the slope that a step began with: it is taken back
 _REACH = 45.0  # exp(-_REACH) of a score is nothing
 
 
@@ -69,33 +70,21 @@ def solve(
     solver: int,
     tolerance: float,
     max_iterations: int,
+    max_entries: int,
 ) -> Solution:
     """Gains are (rows, 1 or thresholds, scores); the rest is in kernels/transport/contract.py."""
     values = torch.sort(gains, -1).values
     centre = hard_thresholds(values, levels)
     scale = scale_of(temperature)
+    if solver == NEWTON and long_rows.serves(gains, levels):
+        row = gains.squeeze(1), levels, centre, scale[..., 0, 0]
+        return Solution(centre, *long_rows.solve(*row, tolerance, max_iterations, max_entries))
     if gains.shape[1] == 1:
         gains = values[..., : reached(values.squeeze(1), levels, scale.squeeze(-1), _REACH)]
     steps = steps_of(gains, levels, total, centre, scale)
     problem = Problem(steps, levels, gains[:, :1].isfinite(), total)
     advance = _newton if solver == NEWTON else _sinkhorn
     return Solution(centre, *_iterate(problem, advance, tolerance, max_iterations))
-
-
-class _Trial(NamedTuple):
-    """Rows on their way: the trial is base + share · step."""
-
-    base: Tensor
-    step: Tensor
-    share: Tensor
-    slope: Tensor  # of the semi-dual along the step, at the base
-
-    @property
-    def z(self) -> Tensor:
-        return self.base + self.share * self.step
-
-    def rows(self, which: Tensor) -> _Trial:
-        return _Trial(*(value[which] for value in self))
 
 
 class _Look(NamedTuple):
@@ -107,7 +96,7 @@ class _Look(NamedTuple):
     residual: Tensor
 
 
-_Advance = Callable[[Problem, _Trial, _Look], _Trial]
+_Advance = Callable[[Problem, Trial, _Look], Trial]
 
 
 def _iterate(
@@ -120,8 +109,7 @@ def _iterate(
     rest = torch.zeros_like(problem.levels)
     iterations = torch.zeros(rest.shape[0], dtype=torch.int32, device=rest.device)
     error = torch.zeros_like(rest[:, 0])
-    nought = torch.zeros_like(rest[:, :1])
-    trial = _Trial(rest, rest, nought, nought)
+    trial = Trial.at(rest)
     active = torch.arange(rest.shape[0], device=rest.device)
     for turn in range(max_iterations):
         look = _look(problem, trial.z)
@@ -151,29 +139,18 @@ def _residual(problem: Problem, below: Tensor, above: Tensor) -> Tensor:
     return torch.where(problem.open, astray, 0.0)
 
 
-def _newton(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
-    """Newton's step from the trial; or, when the trial went too far, a shorter one to it.
-
-    The slope at its end tells. Unlike a comparison of objectives it does not suffer from rounding.
-    """
+def _newton(problem: Problem, trial: Trial, look: _Look) -> Trial:
+    """Newton's step, or one that goes less far."""
     J = curvature(look.below, look.above)
     step, failed = solve_curvature(J, -look.residual.unsqueeze(-1), torch.finfo(J.dtype).tiny)
     step = step.squeeze(-1)
     if not at_hand(failed) or failed.any():
         simple = _sinkhorn(problem, trial, look).step
         step = torch.where(failed.unsqueeze(-1), simple, step)
-    slope, end = ((look.residual * s).sum(-1, keepdim=True) for s in (step, trial.step))
-    overshot = end > -_OVERSHOT * trial.slope
-    shorter = (trial.slope / (trial.slope - end)).clamp(0.1, 0.5) * trial.share
-    return _Trial(
-        torch.where(overshot, trial.base, trial.z),
-        torch.where(overshot, trial.step, step),
-        torch.where(overshot, shorter, 1.0),
-        torch.where(overshot, trial.slope, slope),
-    )
+    return next_trial(trial, look.residual, step)
 
 
-def _sinkhorn(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
+def _sinkhorn(problem: Problem, trial: Trial, look: _Look) -> Trial:
     """Sinkhorn's step: every anchor's weight changes by what it lacks, in the log domain."""
     ends = problem.levels.clamp(min=0).minimum(problem.total)
     edges = torch.cat([torch.zeros_like(ends[:, :1]), ends, problem.total], -1)
@@ -184,5 +161,4 @@ def _sinkhorn(problem: Problem, trial: _Trial, look: _Look) -> _Trial:
     held = torch.cat([held[:, :-1], torch.logaddexp(held[:, -1:], beyond.log())], -1)
     change = torch.where(wanted > 0, wanted.log() - held, 0.0)
     step = torch.where(problem.open, -torch.diff(change, dim=-1), 0.0)
-    never = torch.full_like(trial.slope, -torch.inf)  # too far
-    return _Trial(trial.z, step, torch.ones_like(trial.share), never)
+    return Trial.plain(trial.z, step)
