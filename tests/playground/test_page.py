@@ -47,10 +47,13 @@ def test_a_score_is_dragged(small, way):
         "document.querySelectorAll('#weights .grid')[1].x1.baseVal.value"
         " - document.querySelectorAll('#weights .grid')[0].x1.baseVal.value"
     )
-    getattr(small, way)((x + 3, y + 2), (x + 3 - 2 * unit, y + 40))
+    # Upwards, too: a finger that does so elsewhere scrolls.
+    getattr(small, way)((x + 3, y + 2), (x + 3 - 2 * unit, y - 250))
     after = _numbers(small)
     assert after["state"]["scores"] == pytest.approx([-2, 0.5, 1], abs=0.011)
     assert after["state"]["selected"] == 2
+    assert _focused(small) == "score 2"
+    assert small.evaluate("scrollY") == 0
     assert after["p"][2] < before["p"][2]
     assert after["p"][1] > before["p"][1]
 
