@@ -155,7 +155,6 @@ class Page:
             event = {"loaderId": loader, "name": "load"}
             self._browser.wait("Page.lifecycleEvent", self._session, **event)
         self._browser.take("Page.lifecycleEvent", self._session)
-        self.settle()
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression, or of what it promises."""

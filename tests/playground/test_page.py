@@ -131,6 +131,7 @@ def test_by_keyboard_alone(small):
         _tab_to(small, control)
 
 
+@pytest.mark.slow
 def test_presets(small):
     for name in ("Bell", "Ties", "Outlier", "Two clusters"):
         button = f"find(button => button.textContent === '{name}')"
@@ -143,6 +144,7 @@ def test_presets(small):
             assert len(set(numbers["state"]["scores"])) < len(numbers["state"]["scores"])
 
 
+@pytest.mark.slow
 def test_typed_numbers_are_kept_within_their_limits(small):
     def type_into(field, text):
         small.evaluate(
@@ -187,6 +189,7 @@ def test_the_address_keeps_the_state(small):
     assert _scores(small) == [-2, 0.5, 3]
 
 
+@pytest.mark.slow
 def test_the_plain_address_stays_plain(playground):
     assert _wait_for_link(playground) == ""
 
@@ -224,7 +227,9 @@ _CLIPBOARDS = {
 }
 
 
-@pytest.mark.parametrize("clipboard", _CLIPBOARDS)
+@pytest.mark.parametrize(
+    "clipboard", ["open", *(pytest.param(c, marks=pytest.mark.slow) for c in ("closed", "absent"))]
+)
 def test_code_and_link_are_copied(small, browser, clipboard):
     browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     small.evaluate("window.read = navigator.clipboard.readText.bind(navigator.clipboard)")
