@@ -272,8 +272,12 @@
       if (i === null || event.button !== 0) return;
       drag = { i, offset: state.scores[i] - scoreAt(event) };
       event.target.setPointerCapture(event.pointerId);
+      event.target.closest(".handle").focus({ preventScroll: true });
       change({ ...state, selected: i });
     });
+    // A finger on a handle does not scroll. (touch-action would say so, but not on parts of an SVG.)
+    const keepStill = (event) => scoreOf(event.target) !== null && event.preventDefault();
+    svg.addEventListener("touchstart", keepStill, { passive: false });
     svg.addEventListener("pointermove", (event) => {
       if (drag) change(States.withScore(state, drag.i, round(scoreAt(event) + drag.offset)));
     });

@@ -155,7 +155,6 @@ class Page:
             event = {"loaderId": loader, "name": "load"}
             self._browser.wait("Page.lifecycleEvent", self._session, **event)
         self._browser.take("Page.lifecycleEvent", self._session)
-        self.settle()
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression, or of what it promises."""
@@ -186,9 +185,10 @@ class Page:
 
     def swipe(self, start: tuple[float, float], end: tuple[float, float]) -> None:
         """A drag by a finger."""
-        for kind, place in (("touchStart", start), ("touchMove", end)):
-            points = [{"x": place[0], "y": place[1]}]
-            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+        for step in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+            x, y = (a + step * (b - a) for a, b in zip(start, end, strict=True))
+            kind = "touchMove" if step else "touchStart"
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y}])
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
         self.settle()
 

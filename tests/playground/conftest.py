@@ -25,15 +25,21 @@ def browser():
         yield started
 
 
+@pytest.fixture(scope="session")
+def _tab(browser):
+    return chromium.Page(browser)
+
+
 @pytest.fixture
-def page(browser):
-    """A new tab, which loads nothing but files of the playground, and complains of nothing."""
-    tab = chromium.Page(browser)
-    yield tab
+def page(_tab):
+    """A tab, which loads nothing but files of the playground, and complains of nothing."""
+    _tab.resize(1100)
+    _tab.colours("light")
+    yield _tab
     folder = PLAYGROUND.parent.as_uri()
-    assert [url for url in tab.requests() if not url.startswith((folder, "about:", "data:"))] == []
-    assert tab.complaints() == []
-    tab.close()
+    asked = [url for url in _tab.requests() if not url.startswith((folder, "about:", "data:"))]
+    assert asked == []
+    assert _tab.complaints() == []
 
 
 @pytest.fixture

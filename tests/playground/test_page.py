@@ -47,10 +47,13 @@ def test_a_score_is_dragged(small, way):
         "document.querySelectorAll('#weights .grid')[1].x1.baseVal.value"
         " - document.querySelectorAll('#weights .grid')[0].x1.baseVal.value"
     )
-    getattr(small, way)((x + 3, y + 2), (x + 3 - 2 * unit, y + 40))
+    # Upwards, too: a finger that does so elsewhere scrolls.
+    getattr(small, way)((x + 3, y + 2), (x + 3 - 2 * unit, y - 250))
     after = _numbers(small)
     assert after["state"]["scores"] == pytest.approx([-2, 0.5, 1], abs=0.011)
     assert after["state"]["selected"] == 2
+    assert _focused(small) == "score 2"
+    assert small.evaluate("scrollY") == 0
     assert after["p"][2] < before["p"][2]
     assert after["p"][1] > before["p"][1]
 
@@ -128,6 +131,7 @@ def test_by_keyboard_alone(small):
         _tab_to(small, control)
 
 
+@pytest.mark.slow
 def test_presets(small):
     for name in ("Bell", "Ties", "Outlier", "Two clusters"):
         button = f"find(button => button.textContent === '{name}')"
@@ -140,6 +144,7 @@ def test_presets(small):
             assert len(set(numbers["state"]["scores"])) < len(numbers["state"]["scores"])
 
 
+@pytest.mark.slow
 def test_typed_numbers_are_kept_within_their_limits(small):
     def type_into(field, text):
         small.evaluate(
@@ -184,6 +189,7 @@ def test_the_address_keeps_the_state(small):
     assert _scores(small) == [-2, 0.5, 3]
 
 
+@pytest.mark.slow
 def test_the_plain_address_stays_plain(playground):
     assert _wait_for_link(playground) == ""
 
@@ -221,7 +227,9 @@ _CLIPBOARDS = {
 }
 
 
-@pytest.mark.parametrize("clipboard", _CLIPBOARDS)
+@pytest.mark.parametrize(
+    "clipboard", ["open", *(pytest.param(c, marks=pytest.mark.slow) for c in ("closed", "absent"))]
+)
 def test_code_and_link_are_copied(small, browser, clipboard):
     browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     small.evaluate("window.read = navigator.clipboard.readText.bind(navigator.clipboard)")
