@@ -8,6 +8,7 @@
 //   kOrder      the order of the steps near the root
 //   kShiftable  whether p at one b follows from p at another: see shift_topk
 //   kShort      a step of that order so short (in τ) leaves an error that does not matter
+//   kWidth      of the uniform density of the same variance (of the same body, for Cauchy), for order 5
 //   kTail       the shape of F far below the middle
 //   kReach      further than this from a kink or from the middle, F is e^-a - e^-2a
 //               (Tail::exponential), 0 (Tail::gaussian) or linear (Tail::none), to working precision
@@ -39,6 +40,7 @@ template <class T> struct Laplace {
   static constexpr bool kSplitPdf = false;
   static constexpr int kOrder = 2;
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
+  static constexpr double kWidth = 0;
   static constexpr double kReach = 0;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> tail = T(0.5) * exp2_minus<T>(z, scale);
@@ -59,6 +61,7 @@ template <class T> struct Logistic {
   static constexpr int kOrder = 5;
   static constexpr T kThird[] = {1, -6}, kFourth[] = {1, -12};
   static constexpr double kShort = is_single<T> ? 0.17 : 2.2e-3;
+  static constexpr double kWidth = 6.283;
   static constexpr double kReach = is_single<T> ? 7 : 15;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> e = exp2_minus<T>(z, scale);
@@ -82,6 +85,7 @@ template <class T> struct Normal {
   static constexpr int kOrder = 5;
   static constexpr T kThird[] = {-1, 1}, kFourth[] = {-3, 1};
   static constexpr double kShort = is_single<T> ? 0.13 : 1.7e-3;
+  static constexpr double kWidth = 3.464;
   static constexpr double kReach = is_single<T> ? 6.5 : 9.5;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_unit = T(1.17741002251547469101);
@@ -134,6 +138,7 @@ template <class T> struct Cauchy {
   static constexpr int kOrder = 5;
   static constexpr T kThird[] = {0, 1}, kFourth[] = {0, 1};
   static constexpr double kShort = is_single<T> ? 0.09 : 1.2e-3;
+  static constexpr double kWidth = 4;
   static constexpr double kReach = 4;
   static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
@@ -164,6 +169,7 @@ template <class T> struct Uniform {
   static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 2;
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
+  static constexpr double kWidth = 0;
   static constexpr double kReach = 0;
   // z: distance to the nearer end of the support, negative outside
   static Values<T> values(Pack<T> z, Pack<T> scale) {

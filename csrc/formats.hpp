@@ -15,4 +15,9 @@ struct BFloat {
   std::uint16_t bits;
 };
 
+// The format that a kernel computes in, as the structs of arguments have it.
+template <class T> constexpr std::int32_t format_of() {
+  return static_cast<std::int32_t>(sizeof(T) == 8 ? FloatFormat::float64 : FloatFormat::float32);
+}
+
 }  // namespace softorder

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "densities.hpp"
+#include "formats.hpp"
 #include "one_entry/law.hpp"
 #include "scratch.hpp"
 #include "team.hpp"
@@ -94,8 +95,17 @@ void solve_column(const OneEntryForward& a, std::size_t column, std::size_t begi
     }
     return;
   }
-  topk_forward({x, a.k + column, a.temperature + begin * a.temperature_stride, nullptr, centre, rest, nullptr,
-                end - begin, a.n, 0, a.temperature_stride, a.density, a.wide, threads});
+  topk_forward({.scores = x,
+                .k = a.k + column,
+                .temperature = a.temperature + begin * a.temperature_stride,
+                .centre = centre,
+                .rest = rest,
+                .rows = end - begin,
+                .n = a.n,
+                .temperature_stride = a.temperature_stride,
+                .density = a.density,
+                .format = format_of<T>(),
+                .threads = threads});
 }
 
 template <class F, class T> void finish_row(const OneEntryForward& a, std::size_t row) {

@@ -143,12 +143,35 @@ template <class P> inline double sum_lanes(P pack) {
   if constexpr (std::is_same_v<P, Pack<float>>) return _mm512_reduce_add_ps(pack);
   if constexpr (std::is_same_v<P, Pack<double>>) return _mm512_reduce_add_pd(pack);
   if constexpr (std::is_same_v<P, Mask<float>>) return _mm512_reduce_add_epi32((__m512i)pack);
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<P, Pack<float>>) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(pack), _mm256_extractf128_ps(pack, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  if constexpr (std::is_same_v<P, Mask<float>>) {
+    const __m256i all = (__m256i)pack;
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 1)));
+  }
 #endif
   constexpr std::size_t lanes = sizeof(P) / sizeof(pack[0]);
   for (std::size_t half = lanes / 2; half > 0; half /= 2) {
     for (std::size_t i = 0; i < half; ++i) pack[i] += pack[i + half];
   }
   return double(pack[0]);
+}
+
+// Whether any lane of a mask is set.
+template <class T> inline bool any(Mask<T> mask) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+  return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#else
+  return sum_lanes(mask) != 0;
+#endif
 }
 
 template <class P> inline double largest_lane(P pack) {
@@ -175,16 +198,15 @@ template <class T> inline Pack<T> inverse(Pack<T> x) {
   return T(1) / x;
 }
 
-// 2^-(a·b) for a, b >= 0; exactly 0 where the result would be denormal; NaN stays NaN. The product
-// is never rounded by itself: its fraction comes from one fused multiply-add where there is one.
+// 2^-(a·b) for a, b >= 0; exactly 0 from 2^-125.5 (2^-1021.5) on, before results become denormal; NaN stays
+// NaN. The product is never rounded by itself where there is a fused multiply-add.
 template <class T> inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
-  const Pack<T> product = a * b;
-  const Pack<T> shifted = Number<T>::kRound - product;
+  const Pack<T> shifted = Number<T>::kRound - a * b;
   const Pack<T> whole = Number<T>::kRound - shifted;
   const Pack<T> power = horner<T>(Polynomials<T>::kExp2, whole - a * b);
   const Bits<T> scaled =
       std::bit_cast<Bits<T>>(power) + (std::bit_cast<Bits<T>>(shifted) << Number<T>::kMantissa);
-  return product > Number<T>::kLowest ? Pack<T>{} : std::bit_cast<Pack<T>>(scaled);
+  return shifted <= Number<T>::kRound - Number<T>::kLowest ? Pack<T>{} : std::bit_cast<Pack<T>>(scaled);
 }
 
 }  // namespace softorder

@@ -15,6 +15,7 @@
 #include <limits>
 #include <numbers>
 
+#include "formats.hpp"
 #include "one_entry/law.hpp"
 #include "scratch.hpp"
 #include "team.hpp"
@@ -188,8 +189,17 @@ template <class T> void forward_row(const SubsetsForward& a, std::size_t row, co
 
 template <class T> void forward(const SubsetsForward& a) {
   T* centre = static_cast<T*>(a.b);
-  topk_forward({a.logits, a.size, &kOne, nullptr, centre, centre + a.rows, nullptr, a.rows, a.n, 1, 0,
-                static_cast<std::int32_t>(Density::logistic), a.wide, a.threads});
+  topk_forward({.scores = a.logits,
+                .k = a.size,
+                .temperature = &kOne,
+                .centre = centre,
+                .rest = centre + a.rows,
+                .rows = a.rows,
+                .n = a.n,
+                .k_stride = 1,
+                .density = static_cast<std::int32_t>(Density::logistic),
+                .format = format_of<T>(),
+                .threads = a.threads});
   for_rows(a.rows, 8 * a.n, a.threads, [&](std::size_t begin, std::size_t end, Team) {
     const Room room(a.n);
     for (std::size_t row = begin; row < end; ++row) forward_row<T>(a, row, room);

@@ -12,6 +12,7 @@ namespace softorder {
 
 inline double normal_density(double z) { return 0.3989422804014327 * std::exp(-0.5 * z * z); }
 inline double normal_tail(double z) { return 0.5 * std::erfc(z * std::numbers::sqrt2 / 2); }
+inline double normal_loss(double t) { return normal_density(t) - t * normal_tail(t); }  // E(z - t)+
 
 template <class F, class T> class Guess {
  public:
@@ -114,8 +115,8 @@ template <class F, class T> class Guess {
   static double inverse_normal_loss(double mass) {
     double t = -mass;
     for (int i = 0; i < 6; ++i) {
-      const double tail = normal_tail(t), loss = normal_density(t) - t * tail;
-      t += std::log(loss / mass) * loss / tail;
+      const double loss = normal_loss(t);
+      t += std::log(loss / mass) * loss / normal_tail(t);
     }
     return t;
   }

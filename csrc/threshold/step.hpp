@@ -15,7 +15,7 @@ namespace softorder {
 // Far from the root the tail sums below and above b are modelled, each on its own: as exponentials
 // in b, which is exact for Laplace until b passes a score (it is the closed form of the LapSum
 // paper) and right in logarithmic scale inside any gap; as hyperbolas for Cauchy, whose far tails
-// they are. Near the root Halley's step is used instead.
+// they are. Near the root, and among many scores, Halley's step is used instead.
 template <class F> double far_step(const Sums& s, double k) {
   const double extra = s.above - k, residual = s.residual(k);
   const double lower_rate = s.lower > 0 ? s.lower_pdf / s.lower : 0;
@@ -46,11 +46,13 @@ inline double taylor_step(const Sums& s, double residual, double start) {
 template <class F> double step(const Sums& s, double k) {
   const double residual = s.residual(k), pdf = s.pdf();
   if constexpr (F::kTail == Tail::none) return residual / pdf;  // piecewise linear
-  if constexpr (F::kExponential) return far_step<F>(s, k);
   const double newton = residual / pdf, bend = newton * s.curve / pdf;
   const double halley = newton / (1 - 0.5 * bend);
-  if (!(std::abs(halley) < 0.5 && std::abs(bend) < 0.5)) return far_step<F>(s, k);
-  return F::kOrder == 5 ? taylor_step(s, residual, halley) : halley;
+  // among many scores the sum is nearly linear, over more than one τ
+  const bool crowded = F::kTail != Tail::hyperbola && s.lower + s.upper > 2;
+  if (!(std::abs(bend) < 0.5 && (std::abs(halley) < 0.5 || crowded))) return far_step<F>(s, k);
+  if constexpr (F::kExponential) return crowded ? halley : far_step<F>(s, k);
+  return F::kOrder == 5 && std::abs(halley) < 0.5 ? taylor_step(s, residual, halley) : halley;
 }
 
 // Whether a move (in units of τ) is lost in the rounding of p near 1, and the residual in that of Σ p.

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "simd/columns.hpp"
+#include "simd/logarithm.hpp"
 #include "threshold/guess.hpp"
 #include "threshold/sweep.hpp"
 
@@ -43,10 +44,19 @@ template <class F, class T> class Tile {
     prepare(rows, count);
     find_moments();
     const Mask<T> rough = ~(variance_ < T(9) * tau_ * tau_);
-    sorted_ = any(rough);
-    if (sorted_) start_sorted(rough);
-    else start_smooth();
-    iterate();
+    sorted_ = any<T>(rough);
+    if (!sorted_) {
+      start_smooth();
+      iterate();
+    } else if (F::kExponential) {
+      sort_rows();
+      solve_sorted();
+    } else {
+      sort_rows();
+      start_sorted(rough);
+      approach();
+      iterate();
+    }
     for (std::size_t i = 0; i < count; ++i) {
       rows[i].b = {centre_[i], at_[i]};
       rows[i].sweeps = int(taken_[i]) + 1 + sorted_;  // loading, sorting
@@ -166,13 +176,21 @@ template <class F, class T> class Tile {
     return found;
   }
 
+  void sort_rows() {
+    const std::size_t sorted = std::max(kHeld, std::bit_ceil(n_));  // behind n_ they are -inf
+    sort_lanes<T>(scores_, sorted);
+    if (any<T>(~usable_)) {  // a NaN has no place: another score of its row may stand behind n_ now
+      for (std::size_t i = n_; i < sorted; ++i) scores_[i] = Pack<T>{} - kInfinite;
+    }
+  }
+
   // From the hard threshold, where τ is small: b is where the root would be if only the scores next to
   // it counted, and the bracket holds whatever the others add.
   void start_sorted(Mask<T> rough) {
-    const std::size_t sorted = std::max(kHeld, std::bit_ceil(n_));  // behind n_ they are -inf
-    sort_lanes<T>(scores_, sorted);
-    if (any(~usable_)) {  // a NaN has no place: another score of its row may stand behind n_ now
-      for (std::size_t i = n_; i < sorted; ++i) scores_[i] = Pack<T>{} - kInfinite;
+    first_reached_ = n_ - 1, last_reached_ = 0;
+    for (std::size_t lane = 0; lane < (alike_ ? 1 : kRows); ++lane) {
+      const auto reached = static_cast<std::size_t>(whole_[lane]);
+      first_reached_ = std::min(first_reached_, reached), last_reached_ = std::max(last_reached_, reached);
     }
     centre_ = ranked(0);
     const Pack<T> above = ranked(-1), below = ranked(1);
@@ -183,9 +201,43 @@ template <class F, class T> class Tile {
       hard = larger<T>(below - centre_, smaller<T>(above - centre_, hard));
     }
     at_ = hard;
-    if (!any(~rough)) return;
+    if (!any<T>(~rough)) return;
     const Pack<T> smooth = (mean_ - centre_) + smooth_distance();
     at_ = rough ? hard : larger<T>(low_, smaller<T>(high_, smooth));
+  }
+
+  // ---- Laplace's threshold, in closed form
+  //
+  // With r_i = e^-(x_i - x_i+1)/τ for scores in descending order, what the scores at and below x_i add up
+  // to there is lower_i = 1 + r_i lower_i+1, and likewise upper_i = 1 + r_i-1 upper_i-1 at and above it:
+  // Σ p = i + 1/2 + (lower_i - upper_i)/2 for b = x_i. That tells which two scores b is between, and there
+  //     extra + (lower e^-(b - low)/τ - upper e^-(high - b)/τ)/2 = 0,    extra = scores above - k,
+  // is a quadratic equation in e^(b/τ). Its root is measured from the end that no power underflows from.
+  void solve_sorted() {
+    const Pack<T> scale = scale_, none{};
+    Pack<T> lower_at[kMostScores + 1], fall[kMostScores];
+    lower_at[n_] = none, lower_at[n_ - 1] = none + T(1);
+    for (std::size_t i = n_ - 1; i-- > 0;) {
+      fall[i] = exp2_minus<T>(scores_[i] - scores_[i + 1], scale);
+      lower_at[i] = T(1) + fall[i] * lower_at[i + 1];
+    }
+    Pack<T> upper_at{}, upper{}, lower = lower_at[0], high = scores_[0], low = scores_[0], above{};
+    for (std::size_t i = 0; i < n_; ++i) {
+      upper_at = T(1) + (i > 0 ? fall[i - 1] * upper_at : none);
+      const Pack<T> missing = (whole_ - T(i)) + (part_ - T(0.5));
+      const Mask<T> below = T(0.5) * (lower_at[i] - upper_at) < missing;  // b is below x_i
+      upper = below ? upper_at : upper, high = below ? scores_[i] : high;
+      lower = below ? lower_at[i + 1] : lower, low = below ? scores_[std::min(i + 1, n_ - 1)] : low;
+      above = below ? none + T(i + 1) : above;
+    }
+    const Pack<T> extra = (above - whole_) - part_, gap = high - low, across = exp2_minus<T>(gap, scale);
+    const Pack<T> size = absolute<T>(extra) + root(extra * extra + lower * upper * across);
+    const Mask<T> even = extra == T(0), from_high = extra > T(0);
+    const Pack<T> move = tau_ * log<T>(even ? lower / upper : (from_high ? upper : lower) / size);
+    centre_ = from_high ? high : low;
+    at_ = even ? T(0.5) * (gap + move) : from_high ? -move : move;
+    gap_ = any_gap_ ? Mask<T>{} : even & (across == T(0));
+    done_ = ~Mask<T>{}, taken_ = -usable_;
   }
 
   // ---- the iteration
@@ -204,28 +256,76 @@ template <class F, class T> class Tile {
     }
   };
 
-  PackSums sweep() const {
-    const Pack<T> centre = centre_, at = at_, scale = scale_, none{};
+  // Which scores are below b.
+  enum class Side { below, above, either };
+
+  // Adds a score of every row, with the derivatives that steps of the given order want.
+  template <Side kSide, int kOrder> void add(PackSums& sums, Pack<T> scores) const {
+    const Pack<T> z = (scores - centre_) - at_;
+    const Values<T> values = values_at<F, T>(z, scale_);
+    Pack<T> slope = kSide == Side::above ? -values.drop : values.drop;
+    if constexpr (kSide == Side::either) {
+      const Mask<T> below = (F::kMiddle == 0 ? z : z * scale_) < F::kMiddle;
+      sums.lower = below ? sums.lower + values.tail : sums.lower;
+      sums.upper = below ? sums.upper : sums.upper + values.tail;
+      sums.not_above += below;
+      slope = below ? slope : -slope;
+      if constexpr (kSplit) sums.lower_pdf += below ? values.pdf : Pack<T>{};
+    } else if constexpr (kSide == Side::below) {
+      sums.lower += values.tail, sums.not_above += Mask<T>{} - 1;
+      if constexpr (kSplit) sums.lower_pdf += values.pdf;
+    } else {
+      sums.upper += values.tail;
+    }
+    if constexpr (F::kExponential) return;
+    sums.pdf += values.pdf, sums.curve += slope;
+    if constexpr (kOrder == 5) sums.third += values.pdf * values.third, sums.fourth += slope * values.fourth;
+  }
+
+  // The sums over a whole number of blocks.
+  template <Side kSide = Side::either, int kOrder = F::kOrder>
+  PackSums sum_blocks(std::size_t first, std::size_t last) const {
     PackSums total;
-    for (std::size_t begin = 0; begin < padded_; begin += kBlockRows) {
+    for (std::size_t begin = first; begin < last; begin += kBlockRows) {
       PackSums part;
 #pragma GCC unroll 8
-      for (std::size_t i = 0; i < kBlockRows; ++i) {
-        const Pack<T> z = (scores_[begin + i] - centre) - at;
-        const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-        const Values<T> values = values_at<F, T>(z, scale);
-        part.lower = below ? part.lower + values.tail : part.lower;
-        part.upper = below ? part.upper : part.upper + values.tail;
-        part.not_above += below;
-        if constexpr (!F::kExponential) {
-          const Pack<T> slope = below ? values.drop : -values.drop;
-          part.pdf += values.pdf, part.curve += slope;
-          if constexpr (kSplit) part.lower_pdf += below ? values.pdf : none;
-          if constexpr (F::kOrder == 5) part.third += values.pdf * values.third, part.fourth += slope * values.fourth;
-        }
-      }
+      for (std::size_t i = 0; i < kBlockRows; ++i) add<kSide, kOrder>(part, scores_[begin + i]);
       total += part;
     }
+    return total;
+  }
+
+  // Sorted scores are summed from where k is reached outwards, until a block of them on its own side of b
+  // adds nothing to any row: those behind it are certain.
+  PackSums sweep() const {
+    constexpr bool light = F::kTail == Tail::exponential || F::kTail == Tail::gaussian;
+    if (!sorted_ || !light) return finished(sum_blocks(0, padded_));
+    std::size_t first = first_reached_ / kBlockRows * kBlockRows;
+    std::size_t last = last_reached_ / kBlockRows * kBlockRows + kBlockRows;
+    PackSums total = sum_blocks(first, last);
+    for (bool more = true; more && first > 0;) {
+      first -= kBlockRows;
+      const bool clear = !any<T>(scores_[first + kBlockRows - 1] - centre_ < at_);
+      const PackSums part = clear ? sum_blocks<Side::above>(first, first + kBlockRows)
+                                  : sum_blocks<Side::either>(first, first + kBlockRows);
+      total += part, more = !clear || matters(part, total);
+    }
+    for (bool more = true; more && last < padded_; last += kBlockRows) {
+      const bool clear = !any<T>(scores_[last] - centre_ >= at_);
+      const PackSums part = clear ? sum_blocks<Side::below>(last, last + kBlockRows)
+                                  : sum_blocks<Side::either>(last, last + kBlockRows);
+      total += part, more = !clear || matters(part, total);
+    }
+    total.not_above -= static_cast<typename Number<T>::Integer>(padded_ - last);
+    return finished(total);
+  }
+
+  static bool matters(const PackSums& part, const PackSums& total) {
+    constexpr T little = std::numeric_limits<T>::epsilon() / 16;
+    return any<T>(~(part.lower + part.upper <= little * (total.lower + total.upper)));
+  }
+
+  static PackSums finished(PackSums total) {
     if constexpr (F::kExponential) {
       total.pdf = total.lower + total.upper, total.curve = total.lower - total.upper;
     }
@@ -246,16 +346,18 @@ template <class F, class T> class Tile {
   }
 
   // In units of τ: Halley's step, or the root of the Taylor polynomial of degree 4 near it.
-  static Pack<T> step_of(const PackSums& s, Pack<T> residual) {
+  template <int kOrder = F::kOrder> static Pack<T> step_of(const PackSums& s, Pack<T> residual) {
     const Pack<T> newton = residual / s.pdf, bend = T(0.5) * newton * s.curve / s.pdf;
     const Pack<T> halley = absolute<T>(bend) < T(0.5) ? newton / (T(1) - bend) : newton;
     if constexpr (F::kOrder < 5) return halley;
-    const Pack<T> second = T(0.5) * s.curve, third = s.third * T(1.0 / 6), fourth = s.fourth * T(1.0 / 24);
     Pack<T> d = halley;
-    for (int i = 0; i < 2; ++i) {
-      const Pack<T> value = residual + d * (d * (second + d * (d * fourth - third)) - s.pdf);
-      const Pack<T> slope = d * (T(2) * second + d * (T(4) * d * fourth - T(3) * third)) - s.pdf;
-      d -= value / slope;
+    if constexpr (kOrder == 5) {
+      const Pack<T> second = T(0.5) * s.curve, third = s.third * T(1.0 / 6), fourth = s.fourth * T(1.0 / 24);
+      for (int i = 0; i < 2; ++i) {
+        const Pack<T> value = residual + d * (d * (second + d * (d * fourth - third)) - s.pdf);
+        const Pack<T> slope = d * (T(2) * second + d * (T(4) * d * fourth - T(3) * third)) - s.pdf;
+        d -= value / slope;
+      }
     }
     const Mask<T> short_one = (absolute<T>(halley) < T(0.5)) & (absolute<T>(d - halley) < T(0.2));
     if constexpr (F::kTail == Tail::hyperbola) {
@@ -264,7 +366,7 @@ template <class F, class T> class Tile {
     }
     if constexpr (F::kTail == Tail::gaussian) {
       const Mask<T> balanced = ~short_one & (residual == s.lower - s.upper) & (s.lower > T(0)) & (s.upper > T(0));
-      if (any(balanced)) return short_one ? d : balanced ? balance_step(s) : halley;
+      if (any<T>(balanced)) return short_one ? d : balanced ? balance_step(s) : halley;
     }
     return short_one ? d : halley;
   }
@@ -272,27 +374,38 @@ template <class F, class T> class Tile {
   // Exactly k scores above b: log Σ of both tails have to be equal. A normal tail of size q falls at
   // the rate of sqrt(-2 log q), or nearly so.
   static Pack<T> balance_step(const PackSums& s) {
-    Pack<T> step;
-    for (std::size_t i = 0; i < kRows; ++i) {
-      const T lower = std::log(s.lower[i]), upper = std::log(s.upper[i]);
-      const T rates = std::sqrt(std::max(T(1), T(-2) * lower)) + std::sqrt(std::max(T(1), T(-2) * upper));
-      step[i] = (lower - upper) / rates;
-    }
-    return step;
+    const Pack<T> lower = log<T>(s.lower), upper = log<T>(s.upper), one = Pack<T>{} + T(1);
+    return (lower - upper) / (root(larger<T>(one, T(-2) * lower)) + root(larger<T>(one, T(-2) * upper)));
   }
 
-  // Laplace's, exact as far as b passes no score. Its logarithms cost more than Halley's step, which
-  // mostly does as well; where that is slow, scores are far apart.
-  static Pack<T> exact_step(const PackSums& s, Pack<T> extra) {
-    Pack<T> step;
-    for (std::size_t i = 0; i < kRows; ++i) {
-      const double more = extra[i], lower = s.lower[i], upper = s.upper[i];
-      const double root = std::sqrt(more * more + 4 * lower * upper);
-      step[i] = T(more == 0  ? 0.5 * (std::log(lower) - std::log(upper))
-                  : more > 0 ? std::log((more + root) / (2 * upper))
-                             : std::log(2 * lower / (root - more)));
+  // Two cheap steps before the first sweep, where scores are sorted and rows share their k: on the scores
+  // next to where k is reached. Those further away count as certain; only Cauchy's tails are so heavy that
+  // one score must stand for every four of them.
+  void approach() {
+    constexpr std::size_t window = 16;
+    if (!alike_ || F::kTail == Tail::none || padded_ < window + kBlockRows) return;
+    const std::size_t reached = first_reached_ / 4 * 4, half = window / 2;
+    const std::size_t first = std::min(reached > half ? reached - half : 0, padded_ - window);
+    for (int turn = 0; turn < 2; ++turn) {
+      PackSums sums = finished(sum_blocks<Side::either, 3>(first, first + window));
+      const Pack<T> above = __builtin_convertvector(sums.not_above, Pack<T>) + T(first + window);
+      if constexpr (F::kTail == Tail::hyperbola) add_sample(sums, first, first + window);
+      const Pack<T> residual = ((above - whole_) - part_) + (sums.lower - sums.upper);
+      const Pack<T> next = at_ + step_of<3>(sums, residual) * tau_;
+      at_ = next == next ? larger<T>(low_, smaller<T>(high_, next)) : at_;
     }
-    return step;
+  }
+
+  // What the scores before `first` and from `last` on add up to, nearly.
+  void add_sample(PackSums& sums, std::size_t first, std::size_t last) const {
+    PackSums sample;
+    for (std::size_t i = 0; i < padded_; i += 4) {
+      if (i < first || i >= last) add<Side::either, 3>(sample, T(0.5) * (scores_[i + 1] + scores_[i + 2]));
+    }
+    sample = finished(sample);
+    sums.lower += T(4) * sample.lower, sums.upper += T(4) * sample.upper;
+    sums.pdf += T(4) * sample.pdf, sums.lower_pdf += T(4) * sample.lower_pdf;
+    sums.curve += T(4) * sample.curve;
   }
 
   void iterate() {
@@ -306,7 +419,7 @@ template <class F, class T> class Tile {
       const PackSums s = sweep();
       const Pack<T> above = __builtin_convertvector(s.not_above, Pack<T>) + T(padded_);
       const Pack<T> extra = (above - whole_) - part_, residual = extra + (s.lower - s.upper);
-      const Pack<T> step = F::kExponential && sweeps > 3 ? exact_step(s, extra) : step_of(s, residual);
+      const Pack<T> step = step_of(s, residual);
       low_ = residual > T(0) ? at_ : low_;
       high_ = residual < T(0) ? at_ : high_;
       const Pack<T> next = at_ + step * tau_;
@@ -334,11 +447,9 @@ template <class F, class T> class Tile {
       at_ = done_ ? at_ : moved;
       taken_ -= usable_ & ~done_;
       done_ |= settled;
-      if (!any(usable_ & ~done_)) return;
+      if (!any<T>(usable_ & ~done_)) return;
     }
   }
-
-  static bool any(Mask<T> mask) { return sum_lanes(mask) != 0; }
 
   static Pack<T> root(Pack<T> x) {
     Pack<T> y;
@@ -347,6 +458,7 @@ template <class F, class T> class Tile {
   }
 
   std::size_t n_, padded_;
+  std::size_t first_reached_ = 0, last_reached_ = 0;  // between these places of sorted rows k is reached
   bool any_gap_, sorted_ = false, alike_ = false;
   Guess<F, T> guess_;
   Pack<T> scores_[kMostScores];
