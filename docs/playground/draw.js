@@ -16,6 +16,8 @@
   const line = (x1, y1, x2, y2, kind) => element("line", { x1, y1, x2, y2, class: kind });
   const text = (x, y, content, kind) => element("text", { x, y, class: kind }, content);
 
+  const dot = (cx, cy, kind) => element("circle", { cx, cy, r: kind === "hard" ? 5.5 : 4.5, class: kind });
+
   function path(points, kind) {
     const steps = points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(2)}`);
     return element("path", { d: steps.join(""), class: kind });
@@ -62,7 +64,8 @@
 
   /* Whole numbers along the line, and a light band behind the selected score. */
   function lineBackground(frame, top, bottom, selected) {
-    const nodes = [element("rect", { x: frame.x(selected) - 11, y: top, width: 22, height: bottom - top, rx: 11, class: "band" })];
+    const band = { x: frame.x(selected) - 11, y: top, width: 22, height: bottom - top, rx: 11 };
+    const nodes = [element("rect", { ...band, class: "band" })];
     for (let score = -LINE; score <= LINE; score++) {
       nodes.push(line(frame.x(score), top, frame.x(score), bottom, "grid"));
       nodes.push(text(frame.x(score), bottom + 16, String(score).replace("-", "−"), "tick middle"));
@@ -104,7 +107,7 @@
       const x = frame.x(score);
       nodes.push(line(x, zero, x, WEIGHTS.handles + rows[i] * WEIGHTS.row, "stem"));
       nodes.push(bar(x, zero, height(p[i]), "bar up"));
-      nodes.push(element("circle", { cx: x, cy: height(p[i]), r: 4.5, class: "dot" }));
+      nodes.push(dot(x, height(p[i]), "dot"));
     });
     svg.querySelector(".drawing").replaceChildren(...nodes);
     moveHandles(svg.querySelector(".handles"), state, numbers, frame, rows);
@@ -142,7 +145,8 @@
 
   function newHandle(i) {
     const ring = { r: DISC, pathLength: 1, transform: "rotate(-90)", class: "ring" };
-    const role = { role: "slider", tabindex: 0, "aria-label": `Score ${i}`, "aria-valuemin": -LINE, "aria-valuemax": LINE };
+    const limits = { "aria-valuemin": -LINE, "aria-valuemax": LINE };
+    const role = { role: "slider", tabindex: 0, "aria-label": `Score ${i}`, ...limits };
     return element(
       "g",
       { class: "handle", "data-score": i, ...role },
@@ -188,8 +192,9 @@
     }
     state.scores.forEach((score, j) => {
       const value = numbers.gradient[j];
-      nodes.push(bar(frame.x(score), zero, height(value), value < 0 ? "bar down" : "bar up"));
-      nodes.push(element("circle", { cx: frame.x(score), cy: height(value), r: 4, class: value < 0 ? "dot down" : "dot" }));
+      const side = value < 0 ? "down" : "up";
+      nodes.push(bar(frame.x(score), zero, height(value), `bar ${side}`));
+      nodes.push(dot(frame.x(score), height(value), `dot ${side}`));
     });
     svg.replaceChildren(...nodes);
   }
@@ -217,10 +222,10 @@
     const count = (score) => 0.5 + soft.fsum(state.scores, law, state.temperature, score);
     nodes.push(curve(frame, height, count, "curve"));
     soft.hardRank(state.scores).forEach((rank, i) => {
-      nodes.push(element("circle", { cx: frame.x(state.scores[i]), cy: height(rank), r: 5.5, class: "hard" }));
+      nodes.push(dot(frame.x(state.scores[i]), height(rank), "hard"));
     });
     state.scores.forEach((score, i) => {
-      nodes.push(element("circle", { cx: frame.x(score), cy: height(numbers.ranks[i]), r: 4.5, class: "dot" }));
+      nodes.push(dot(frame.x(score), height(numbers.ranks[i]), "dot"));
     });
     svg.replaceChildren(...nodes);
   }

@@ -169,8 +169,8 @@ def test_the_frame_is_as_high_as_its_page(server, tab, width):
 
 def test_the_frame_follows_the_palette(server, tab):
     tab.colours("dark")
-    tab.open(f"{server}/404.html")
-    tab.evaluate("localStorage.clear()")  # mkdocs-material remembers what it has shown before
+    tab.open(f"{server}/playground/index.html")  # where mkdocs-material is not at work
+    tab.evaluate("localStorage.clear()")  # in which it remembers what it has shown before
     tab.open(f"{server}/playground.html")
     _eventually(tab, _SCHEME, "dark")
     tab.evaluate("document.body.dataset.mdColorScheme = 'default'")
