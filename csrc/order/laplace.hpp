@@ -203,21 +203,15 @@ template <class T> class LaplaceOrder : LaplaceBlocks<T> {
         const std::int32_t i = segment[k] - begin, above = level + std::int32_t(k) - segment[k];
         excess[k] = T(double(above) + lowest);
         product[k] = T(left[i] * right[i] * a[i]);
-        ratio[k] = T(above >= 0 ? right[i] : left[i]);
+        ratio[k] = T(above >= 0 ? right[i] : excess[k] == 0 ? left[i] / right[i] : left[i]);
       }
       T *const slope = out.slope + first, *const rest = out.rest + first;
       T* const t = out.t ? out.t + first : unwanted;
 #pragma omp simd
       for (std::size_t k = 0; k < count; ++k) {
         const T both = std::sqrt(excess[k] * excess[k] + product[k]);
-        ratio[k] /= both + std::fabs(excess[k]);
+        ratio[k] /= excess[k] == 0 ? T(1) : both + std::fabs(excess[k]);
         slope[k] = both;
-      }
-      if (levels.whole) {
-        for (std::size_t k = 0; k < count; ++k) {
-          const std::int32_t i = segment[k] - begin;
-          if (excess[k] == 0) ratio[k] = T(left[i] / right[i]);
-        }
       }
       for (std::size_t k = count; k % kLanes<T>; ++k) ratio[k] = 1;
       for (std::size_t k = 0; k < count; k += kLanes<T>) store(ratio + k, log<T>(load(ratio + k)));

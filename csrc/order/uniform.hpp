@@ -40,7 +40,7 @@ class PairSums {
   }
 
   // Σ (y - y_i) over [begin, end) for any y: from exact differences and products, since these may cancel.
-  double lead(double y, std::size_t begin, std::size_t end) const {
+  double lead(double y, std::int32_t begin, std::int32_t end) const {
     const double from = high_.get()[begin], to = high_.get()[end], count = double(end - begin);
     const double sum = to - from, back = sum - to;
     const double lost = (to - (sum - back)) - (from + back);
@@ -63,9 +63,9 @@ template <class T> class UniformOrder {
     find_windows(0.5 * tau_);
     PairSums sums(m_);
     sum_offsets(sums);
-    const double offset = descending ? double(present) + 0.5 : 0.5, sign = descending ? -1 : 1;
+    const double inverse = 1 / tau_, offset = descending ? double(present) + 0.5 : 0.5, sign = descending ? -1 : 1;
     each([&](std::size_t i) {
-      const double inside = 0.5 * double(end(i) - begin(i)) + lead(sums, i, begin(i), end(i)) / tau_;
+      const double inside = 0.5 * double(end(i) - begin(i)) + lead(sums, i, begin(i), end(i)) * inverse;
       out[order[i]] = T(offset + sign * (double(begin(i)) + inside));
     });
   }
@@ -138,30 +138,59 @@ template <class T> class UniformOrder {
   }
 
  private:
-  std::size_t begin(std::size_t i) const { return std::size_t(begin_.get()[i]); }
-  std::size_t end(std::size_t i) const { return std::size_t(end_.get()[i]); }
+  std::int32_t begin(std::size_t i) const { return begin_.get()[i]; }
+  std::int32_t end(std::size_t i) const { return end_.get()[i]; }
   double x(std::size_t i) const { return double(x_[i]); }
 
   template <class Work> void each(Work work) const {
     team_.split(m_, [&](std::size_t first, std::size_t last, int) {
+#pragma omp simd
       for (std::size_t i = first; i < last; ++i) work(i);
     });
   }
 
-  // [begin(i), end(i)): the sources nearer to source i than the distance. The end of one is where the begin of
-  // the others passes it.
+  // [begin(i), end(i)): the sources nearer to source i than the distance. Whether the next step of a walk along
+  // the row is one of i or of the begin is anybody's guess: there is no branch, and every part of the row is
+  // walked in a few places at a time, which wait together. A window ends behind the last one that begins there or
+  // before.
   void find_windows(double distance) {
-    std::int32_t *const begins = begin_.get(), *const ends = end_.get();
     team_.split(m_, [&](std::size_t first, std::size_t last, int) {
-      if (first == last) return;
-      const double before = first == 0 ? x(0) : x(first - 1);
-      std::size_t a = partition_point(m_, [&](std::size_t i) { return before - x(i) >= distance; });
-      for (std::size_t i = first; i < last; ++i) {
-        for (const double own = x(i); own - x(a) >= distance; ++a) ends[a] = std::int32_t(i);
-        begins[i] = std::int32_t(a);
+      std::size_t at[kWalks], begin[kWalks], limit[kWalks], sure = m_;
+      for (std::size_t k = 0; k < kWalks; ++k) {
+        at[k] = first + (last - first) * k / kWalks, limit[k] = first + (last - first) * (k + 1) / kWalks;
+        begin[k] = at[k] == limit[k] ? 0 : begin_of(at[k], distance);
+        sure = std::min(sure, limit[k] - at[k]);
       }
-      for (; last == m_ && a < m_; ++a) ends[a] = std::int32_t(m_);
+      for (; sure > 0; sure = steps_left(at, limit)) {
+        for (; sure > 0; --sure) {
+          for (std::size_t k = 0; k < kWalks; ++k) step(distance, at[k], begin[k]);
+        }
+      }
+      for (std::size_t k = 0; k < kWalks; ++k) {
+        while (at[k] < limit[k]) step(distance, at[k], begin[k]);
+      }
     });
+    std::int32_t *const ends = end_.get(), *const begins = begin_.get();
+    std::fill(ends, ends + m_, 0);
+    for (std::size_t i = 0; i < m_; ++i) ends[begins[i]] = std::int32_t(i) + 1;
+    for (std::size_t i = 1; i < m_; ++i) ends[i] = std::max(ends[i], ends[i - 1]);
+  }
+
+  static constexpr std::size_t kWalks = 4;
+  // Where the window of source i begins.
+  std::size_t begin_of(std::size_t i, double distance) const {
+    return partition_point(i, [&](std::size_t k) { return x(i) - x(k) >= distance; });
+  }
+  void step(double distance, std::size_t& at, std::size_t& begin) const {
+    const std::size_t passes = x(at) - x(begin) >= distance;
+    begin_.get()[at] = std::int32_t(begin);
+    begin += passes, at += 1 - passes;
+  }
+  // So many steps no walk can end.
+  static std::size_t steps_left(const std::size_t* at, const std::size_t* limit) {
+    std::size_t least = limit[0] - at[0];
+    for (std::size_t k = 1; k < kWalks; ++k) least = std::min(least, limit[k] - at[k]);
+    return least;
   }
 
   // Offsets from the first source of the cluster: windows end at gaps of τ.
@@ -177,7 +206,7 @@ template <class T> class UniformOrder {
   }
 
   // Σ (x_i - x_j) over a window [first, last) next to source i.
-  double lead(const PairSums& sums, std::size_t i, std::size_t first, std::size_t last) const {
+  double lead(const PairSums& sums, std::size_t i, std::int32_t first, std::int32_t last) const {
     return sums.lead(offset_.get()[i], first, last);
   }
 
@@ -185,12 +214,13 @@ template <class T> class UniformOrder {
   // entered it, with FSum(x - τ/2) < level.
   void find_root_windows(Levels levels, const PairSums& sums, std::int32_t* left, std::int32_t* entered) const {
     Scratch<std::int32_t> leaves(m_), enters(m_);
+    const double inverse = 1 / tau_;
     const auto level_at = [&](double place) {
       return std::int32_t(std::clamp(place, 0.0, double(levels.count)));
     };
     each([&](std::size_t i) {
-      const double leaving = double(end(i)) + lead(sums, i, i + 1, end(i)) / tau_;
-      const double entering = double(begin(i)) + lead(sums, i, begin(i), i) / tau_;
+      const double leaving = double(end(i)) + lead(sums, i, std::int32_t(i) + 1, end(i)) * inverse;
+      const double entering = double(begin(i)) + lead(sums, i, begin(i), std::int32_t(i)) * inverse;
       leaves.get()[i] = level_at(std::ceil(leaving - levels.first()));
       enters.get()[i] = level_at(std::floor(entering - levels.first()) + 1);
     });
@@ -214,7 +244,7 @@ template <class T> class UniformOrder {
       const double inside = double(b - a), level = levels.first() + double(j);
       const double along = tau_ * ((level - double(a)) / inside - 0.5);
       out.slope[j] = T(inside);
-      out.rest[j] = T(along - lead(sums, a, a, b) / inside);
+      out.rest[j] = T(along - lead(sums, a, std::int32_t(a), std::int32_t(b)) / inside);
       return;
     }
     const std::size_t before = a == 0 ? 0 : a - 1;

@@ -24,9 +24,9 @@ template <class T> T* row_of(const void* matrix, const Placement& a, std::size_t
 
 // The thresholds that a score wants to be between, by their levels; or what else there is to say of its loss.
 struct Wish {
-  enum Kind { none, settled, between } kind;
+  enum Kind : std::int32_t { settled, between } kind;
+  std::int32_t low, high;
   double loss;
-  std::size_t low, high;
 };
 
 // Memory for one row at a time.
@@ -77,10 +77,12 @@ template <class T, class Order> class PlacedRow {
     std::fill(out, out + a_.n, T(0));
     if (row_.spoiled || row_.finite == 0) return 0;
     Scratch<double> pulled(a_.n), above(a_.n), below(a_.n), pulls(row_.finite + 1);
+    Scratch<Wish> wanted(a_.n);
     const double heat = each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wish* wishes) {
+      std::copy(wishes, wishes + count, wanted.get() + from);
       return pull(upstream + from, count, at, wishes, above.get() + from, below.get() + from);
     });
-    gather(above.get(), below.get(), pulls.get());
+    gather(wanted.get(), above.get(), below.get(), pulls.get());
     const double* const by_level = pulls.get() + 1;
     order().roots_vjp(levels(), row_.finite_order(), by_level, roots_, pulled.get());
     const double inverse = 1 / tau_;
@@ -97,18 +99,18 @@ template <class T, class Order> class PlacedRow {
 
   Wish wish(std::size_t i) const {
     const T x = scores_[i];
-    if (first_[i] < 0 || x == -kInfinity<T>) return {Wish::none, 0, 0, 0};
-    if (row_.spoiled) return {Wish::settled, kNan<double>, 0, 0};
+    if (first_[i] < 0 || x == -kInfinity<T>) return {Wish::settled, 0, 0, 0};
+    if (row_.spoiled) return {Wish::settled, 0, 0, kNan<double>};
     const std::int64_t present = std::int64_t(row_.present()), finite = std::int64_t(row_.finite);
     const std::int64_t first = a_.descending ? present - 1 - last_[i] : first_[i];
     const std::int64_t behind = (a_.descending ? present - 1 - first_[i] : last_[i]) + 1;
     if (x == kInfinity<T>) {  // shares the last places with its equals
       const std::int64_t within = std::min(behind, present) - std::max(first, finite);
       const double share = double(std::max<std::int64_t>(within, 0)) / double(present - finite);
-      return {Wish::settled, std::fabs(std::log(share)), 0, 0};
+      return {Wish::settled, 0, 0, std::fabs(std::log(share))};
     }
-    if (first < 0 || first >= finite || behind > std::int64_t(row_.n)) return {Wish::settled, kInfinity<double>, 0, 0};
-    return {Wish::between, 0, std::size_t(first), std::size_t(std::min(behind, finite))};
+    if (first < 0 || first >= finite || behind > std::int64_t(row_.n)) return {Wish::settled, 0, 0, kInfinity<double>};
+    return {Wish::between, std::int32_t(first), std::int32_t(std::min(behind, finite)), 0};
   }
 
   // Calls work(from, count, distances, wishes) for pieces of the row, as its scores come; the sum of its results.
@@ -152,11 +154,11 @@ template <class T, class Order> class PlacedRow {
   }
 
   // pulls[level] = Σ g (B - A)/τ of the scores beside that threshold.
-  void gather(const double* above, const double* below, double* pulls) const {
+  void gather(const Wish* wishes, const double* above, const double* below, double* pulls) const {
     std::fill(pulls, pulls + row_.finite + 1, 0.0);
     const double inverse = 1 / tau_;
     for (std::size_t i = 0; i < a_.n; ++i) {
-      const Wish wish = this->wish(i);
+      const Wish& wish = wishes[i];
       if (wish.kind != Wish::between) continue;
       pulls[wish.low] += inverse * below[i];
       pulls[wish.high] -= inverse * above[i];

@@ -57,7 +57,7 @@ def test_gradients(density, dtype):
 
 @pytest.mark.parametrize("dtype", direct._TOLERANCE, ids=str)
 def test_descending_mirrors(dtype):
-    direct.test_descending_mirrors(dtype)
+    direct.test_descending_mirrors(dtype, _LAPLACE)
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def _keep(address: int) -> int:
 
 
 def is_walked(number: int) -> bool:
-    """Whether compiled kernels order scores by this density in one walk: csrc/order/densities.hpp."""
+    """Whether compiled kernels order scores by it in one walk: csrc/order/densities.hpp."""
     return number in _WALKED
 
 

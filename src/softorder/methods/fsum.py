@@ -117,8 +117,8 @@ class FSumMethod(Method):
         """
         places = target, target if last is None else last
         plain = partial(self._losses, places=places, descending=descending)
-        places = tuple(place.long() for place in places)
-        return self._walked(placement.placement, scores, temperature, descending, plain, places)
+        wide = tuple(place.long() for place in places)
+        return self._walked(placement.placement, scores, temperature, descending, plain, wide)
 
     def _walked(
         self,

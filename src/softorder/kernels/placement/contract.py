@@ -1,8 +1,8 @@
 """How surely every score has its place: -log of its share of that place in a soft permutation.
 
-    -log Σ_j P[j, i] over j from first_i to last_i      P_ji = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ)
+    -log Σ_j P[j, i], j = first_i..last_i      P_ji = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ)
 
-which takes the two thresholds between which a score should be, FSum(t) = first and last + 1, and no P.
+which takes the two thresholds between which a score should be, FSum(t) = first and last + 1.
 
 Contract. `scores` is float32 or float64, rows on the last axis; `temperature` is float64 and
 broadcasts over the rows; `first` and `last` are int64 and shaped as the scores, places from 0. The

@@ -51,7 +51,8 @@ def losses_between(
     inside = (first >= 0) & (last < rows.n)
     ends = torch.where(inside, first, 0), torch.where(inside, last, 0) + 1
     scale = inverse(temperature, scores.dtype)
-    below, above = (edge(*(v.gather(-1, j) for v in roots), scores, scale) for j in ends)
+    centre, rest = roots
+    below, above = (edge(centre.gather(-1, j), rest.gather(-1, j), scores, scale) for j in ends)
     entry = torch.where(inside, log_share(law, below, above), -math.inf)
     if rows.finite is not None and rows.present is not None:
         # what is certain shares the last places with its equals
@@ -69,7 +70,7 @@ def vjp(
     by_temperature: bool,
     density: int,
 ) -> tuple[Tensor, Tensor]:
-    """What the losses ask of scores and thresholds directly, and what these pass on to the scores."""
+    """What the losses ask of scores and thresholds, and what these pass on to the scores."""
     scores, values, order, first, last = kept
     rows, law = rows_of(values.double(), order.long()), density_of(density)
     temperature = temperature.expand(scores.shape[:-1])
