@@ -34,12 +34,12 @@ def extend(probs: Tensor, total: Tensor | None = None, whole: bool = False) -> E
         total, slack = probs.sum(-1, dtype=torch.float64), torch.finfo(probs.dtype).eps
     total = total.detach().to(probs.device, torch.float64)
     nearest = total.round()
-    whole = (total - nearest).abs() <= slack * (1 + total)
-    size = torch.where(whole, nearest, total.ceil()).long().expand(probs.shape[:-1])
-    if _check.at_hand(whole) and whole.all():
+    near = (total - nearest).abs() <= slack * (1 + total)
+    size = torch.where(near, nearest, total.ceil()).long().expand(probs.shape[:-1])
+    if _check.at_hand(near) and near.all():
         return Extended(probs, size, phantom=False)
     missing = (size - probs.sum(-1, dtype=torch.float64)).clamp(0, 1)
-    missing = torch.where(whole, 0.0, missing).unsqueeze(-1).to(probs.dtype)
+    missing = torch.where(near, 0.0, missing).unsqueeze(-1).to(probs.dtype)
     return Extended(torch.cat([probs, missing], -1), size, phantom=True)
 
 
