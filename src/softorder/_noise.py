@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 Generator = torch.Generator | None
 
@@ -20,12 +21,18 @@ class Noise(NamedTuple):
 
 def gumbel(like: Tensor, generator: Generator = None) -> Tensor:
     """-log E of exponential numbers E."""
+    if is_compiling():
+        # torch.compile takes two exponential_ of one shape for the same numbers, not so two rand
+        level = torch.rand(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+        return -torch.log(-torch.log1p(-level).clamp(max=-torch.finfo(like.dtype).eps / 4))
     exponential = torch.empty_like(like).exponential_(generator=generator)
     # An E that was rounded to 0 would be an infinite noise.
     return exponential.clamp_(min=torch.finfo(like.dtype).tiny).log_().neg_()
 
 
 def normal(like: Tensor, generator: Generator = None) -> Tensor:
+    if is_compiling():  # as above
+        return torch.randn(like.shape, generator=generator, dtype=like.dtype, device=like.device)
     return torch.empty_like(like).normal_(generator=generator)
 
 

@@ -150,14 +150,13 @@ def test_autocast():
     assert gate.logits.grad.abs().sum() > 0
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # dynamo's own, after a graph break
 @pytest.mark.parametrize("training", [True, False])
-def test_compiles_with_graph_breaks_at_the_draw(training):
-    """Sampling is not traced; what is around it is, and the result is that of eager mode."""
+def test_compiles_to_one_graph(training):
+    """With the same random numbers as eager mode."""
     gate, layer = _gate(6, 2), nn.Linear(6, 6)
     model = nn.Sequential(layer, gate).train(training)
     torch.compiler.reset()
-    compiled = torch.compile(model, backend="aot_eager")
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
     x, results = torch.randn(9, 6), []
     for called in (model, compiled):
         torch.manual_seed(1)
@@ -167,6 +166,31 @@ def test_compiles_with_graph_breaks_at_the_draw(training):
         results.append((result.detach(), layer.weight.grad.clone()))
     for eager, traced in zip(*results, strict=True):
         torch.testing.assert_close(traced, eager)
+
+
+@pytest.mark.slow
+def test_a_head_compiles_to_one_graph():
+    head = so.nn.KHotHead(features=4, n=6, k=2, groups=2)
+    torch.compiler.reset()
+    compiled = torch.compile(lambda x: head(x).code, backend="aot_eager", fullgraph=True)
+    x, found = torch.randn(3, 4), []
+    for called in (lambda x: head(x).code, compiled):
+        torch.manual_seed(1)
+        code = called(x)
+        found.append((code, *torch.autograd.grad(code.cumsum(-1).sum(), head.linear.weight)))
+    torch.testing.assert_close(found[1], found[0])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # dynamo's own, after a graph break
+@pytest.mark.parametrize("design", ["brewer", "pareto_adjusted"])
+def test_designs_whose_steps_depend_on_numbers_break_the_graph(design):
+    gate = so.nn.KHotGate(6, 2, design=design)
+    torch.compiler.reset()
+    result = torch.compile(gate, backend="aot_eager")(torch.ones(9, 6))
+    assert (result.sum(-1) == 2).all()
+    result.cumsum(-1).sum().backward()
+    assert gate.logits.grad.isfinite().all()
 
 
 def test_wrong_arguments():

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import softorder as so
 from softorder import _check
 from softorder.kernels import _autograd, _density_numbers
+from softorder.losses import _fused as top_k
 from softorder.methods import fused, threshold
 from tests.user_density import Student
 
@@ -80,7 +81,12 @@ def test_dynamo_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("short", "function"), [(fused._apply, fused._Fused), (threshold._apply, threshold._SoftTopK)]
+    ("short", "function"),
+    [
+        (fused._apply, fused._Fused),
+        (threshold._apply, threshold._SoftTopK),
+        (top_k._apply, top_k._Loss),
+    ],
 )
 def test_the_short_way_into_autograd_is_the_usual_one(short, function):
     """It is the C function behind Function.apply, bound to the class that it shall record."""

@@ -49,12 +49,20 @@ class Parameters:
     """Rows of logits or of probabilities, and the law that a design makes of them."""
 
     def __init__(
-        self, rows: Tensor, by_logits: bool, design: type[Design], relaxation: Relaxation, own: bool
+        self,
+        rows: Tensor,
+        by_logits: bool,
+        design: type[Design],
+        relaxation: Relaxation,
+        whole: bool,
+        natural: bool,
     ) -> None:
         self.rows, self.by_logits = rows, by_logits
         self.design, self.relaxation = design, relaxation
+        #: k is known to be whole
+        self.whole = whole
         #: the logits are the design's own
-        self.own = own and by_logits and design.takes == "logits"
+        self.own = whole and natural and by_logits and design.takes == "logits"
         #: the last unit of the law is a phantom
         self.phantom = False
 
@@ -74,7 +82,7 @@ class Parameters:
             return self.design(self.probs, torch.zeros((), dtype=torch.int64, device="cpu"))
         # Σ π is known better than by summing, unless fewer than k units take part
         total = None if k is None else torch.minimum(k, (self.probs > 0).sum(-1).double())
-        extended = extend(self.probs, total)
+        extended = extend(self.probs, total, self.whole)
         if extended.phantom and not (self.design.exact or self.design.phantom):
             total = self.probs.sum(-1, dtype=torch.float64) if total is None else total
             _check.whole("k", total, f"for the design {self.design.name!r}, which is not exact")
@@ -83,7 +91,10 @@ class Parameters:
 
 
 def fixed(k: float | Tensor | None) -> bool:
-    """Whether k is whole, and not about to be learned: the natural law has no derivative in it."""
+    """Whether k is whole, and not about to be learned: the natural law has no derivative in it.
+
+    While a graph is recorded, a tensor is not asked.
+    """
     if not isinstance(k, Tensor):
         return k is not None and float(k).is_integer()
-    return not k.requires_grad and bool((k == k.round()).all())
+    return not k.requires_grad and _check.eager() and bool((k == k.round()).all())

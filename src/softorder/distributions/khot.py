@@ -81,7 +81,7 @@ class KHot(Distribution):
         _check.floating(name, given)
         if k is not None:
             _check.k(k, given, -1)
-        self._natural = density is None and fixed(k)
+        self._whole = fixed(k)
         k = None if k is None else _axis.per_row(k, given)
         if probs is not None:
             _check.probs(probs, k)
@@ -99,7 +99,8 @@ class KHot(Distribution):
             self._given_as == "logits",
             self.design,
             self.relaxation,
-            own=self._natural,
+            whole=self._whole,
+            natural=self.density is None,
         )
 
     # ---- parameters -----------------------------------------------------------------------------
@@ -205,7 +206,7 @@ class KHot(Distribution):
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> KHot:
         new = self._get_checked_instance(KHot, _instance)
         new.design, new.density, new._given_as = self.design, self.density, self._given_as
-        new._natural = self._natural
+        new._whole = self._whole
         new._set(self._given, self.k, batch_shape)
         Distribution.__init__(new, torch.Size(batch_shape), self.event_shape, validate_args=False)
         new._validate_args = self._validate_args

@@ -99,7 +99,6 @@ class KHotGate(Numbered):
         best = _best(self.law(logits))
         return best.expand(*sample_shape, *best.shape)
 
-    @torch.compiler.disable  # how a draw goes depends on numbers: torch.compile goes around it
     def _draw(self, sample_shape: Sequence[int], logits: Tensor | None) -> Tensor:
         estimate = self.estimator
         if isinstance(estimate, str):

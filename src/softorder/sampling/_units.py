@@ -19,25 +19,27 @@ class Extended(NamedTuple):
     phantom: bool
 
 
-def extend(probs: Tensor, total: Tensor | None = None) -> Extended:
+def extend(probs: Tensor, total: Tensor | None = None, whole: bool = False) -> Extended:
     """Adds a phantom unit of probability ⌈Σπ⌉ - Σπ, unless every row is seen to have a whole Σπ.
 
     A draw of ⌈Σπ⌉ units loses one of them if that is the phantom: it has ⌊Σπ⌋ + 1 with probability
     frac(Σπ), otherwise ⌊Σπ⌋, so that its mean size is Σπ. (Eq. 15 of the k-hot paper has the two
-    cases exchanged.) `total` is Σπ where it is known; else a sum that is whole up to rounding is
-    taken as whole.
+    cases exchanged.) `total` is Σπ where it is known, and `whole` says that this is a whole number;
+    else a sum that is whole up to rounding is taken as whole.
     """
+    if whole and total is not None:
+        return Extended(probs, total.detach().to(probs.device).long(), phantom=False)
     slack = 0.0
     if total is None:
         total, slack = probs.sum(-1, dtype=torch.float64), torch.finfo(probs.dtype).eps
     total = total.detach().to(probs.device, torch.float64)
     nearest = total.round()
-    whole = (total - nearest).abs() <= slack * (1 + total)
-    size = torch.where(whole, nearest, total.ceil()).long().expand(probs.shape[:-1])
-    if _check.at_hand(whole) and whole.all():
+    near = (total - nearest).abs() <= slack * (1 + total)
+    size = torch.where(near, nearest, total.ceil()).long().expand(probs.shape[:-1])
+    if _check.at_hand(near) and near.all():
         return Extended(probs, size, phantom=False)
     missing = (size - probs.sum(-1, dtype=torch.float64)).clamp(0, 1)
-    missing = torch.where(whole, 0.0, missing).unsqueeze(-1).to(probs.dtype)
+    missing = torch.where(near, 0.0, missing).unsqueeze(-1).to(probs.dtype)
     return Extended(torch.cat([probs, missing], -1), size, phantom=True)
 
 
