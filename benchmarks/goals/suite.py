@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks import figures, machine
 from benchmarks.figures import Figure
-from benchmarks.goals import orders, others, topk
+from benchmarks.goals import orders, others, picture, topk
 from benchmarks.goals.goal import Goal, Side
 from benchmarks.jobs import Job, pick, work
 from benchmarks.rounds import Rounds, in_rounds
@@ -79,6 +79,9 @@ class Goals(Written):
             reached = sum(figure.reached for figure in here)
             parts.append(f"{reached} of {len(here)} goals reached with {level}")
         return "; ".join(parts) + "."
+
+    def draw(self, path: Path) -> bool:
+        return picture.draw(self.json()["figures"], path)
 
     def _tables(self) -> dict[str, Table]:
         return figures.tables(self.figures())

@@ -52,8 +52,8 @@ class Cell:
         shape = str(Shape(self.rows, self.n))
         theirs = ["", "", ""]
         if self.peer_ns is not None:
-            theirs = [self.peer, _number(self.peer_ns), _number(self.ns / self.peer_ns)]
-        numbers = _number(self.ns), self.yardstick, _number(self.yardstick_ns), _number(self.ratio)
+            theirs = [self.peer, number(self.peer_ns), number(self.ns / self.peer_ns)]
+        numbers = number(self.ns), self.yardstick, number(self.yardstick_ns), number(self.ratio)
         return [self.operator, self.method, PASSES[self.section], shape, *numbers, *theirs]
 
 
@@ -169,7 +169,7 @@ def _per_score(time: Time) -> float:
     return 1e9 * time.timing.minimum / (time.shape.rows * time.shape.n)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits that count."""
     if value >= 100:
         return f"{value:,.0f}"
