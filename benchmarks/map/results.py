@@ -21,7 +21,7 @@ _OURS = "softorder "
 
 NOTE = (
     "Nanoseconds per score, the fastest of many calls; all methods of an operator, its yardstick "
-    "and the peers alternate in one run, but for those above 50 ms, which get three calls. "
+    "and the peers alternate in one run, but for those above 50 ms, which get two calls. "
     "Standard normal scores in float32, k = 5, τ = 0.1; a permutation is whole for n ≤ 100, its "
     "first 5 rows beyond; F-sums are taken at 16 points, quantiles are the quartiles. "
     "torch.sort, topk, median and quantile have no gradient that would be of use: they are timed "
