@@ -24,7 +24,8 @@ def draw(figures: Sequence[Mapping[str, Any]], path: Path) -> bool:
     panels = picture.subplots(len(tables), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, table in zip(panels, tables, strict=True):
         _panel(axes, table, rows[table], [f for f in figures if f["table"] == table])
-    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
+    handles, labels = panels[0].get_legend_handles_labels()
+    picture.legend(handles, labels, frameon=False, fontsize=8, ncols=4, loc="outside upper right")
     picture.savefig(path)
     return True
 
