@@ -22,6 +22,7 @@ goals/         what must be reached, at two SIMD levels
 growth.py      rank and sort as n doubles, with growth_page.py
 instructions.py  of the top-k kernels
 valgrind/      how instructions and cache misses are counted
+performance_page.py  what the page about performance shows of these
 written.py     what every suite leaves behind
 machine.py     where it was measured
 """

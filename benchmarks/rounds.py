@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -24,6 +25,19 @@ def in_rounds(
     """Time the calls in alternation, `seconds` in all, in several rounds one after the other."""
     found = [interleaved(calls, seconds / rounds, at_least=1) for _ in range(rounds)]
     return {name: summary([turn[name] for turn in found]) for name in calls}
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    """Of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def few_calls(call: Callable[[], object], times: int) -> Rounds:
+    """Of one that takes long, and was warmed up: each call is a round."""
+    seconds = [seconds_of(call) for _ in range(times)]
+    return summary([Timing(one, one, 1) for one in seconds])
 
 
 def summary(timings: list[Timing]) -> Rounds:

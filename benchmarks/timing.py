@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -57,13 +56,6 @@ def measure_doubling(
     return [
         Record(section, case, provider, timings[name]) for name, (provider, case) in pairs.items()
     ]
-
-
-def seconds_of(call: Callable[[], object]) -> float:
-    """Of one call."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def prepared(operator: Operator, scores: torch.Tensor, backward: bool) -> Callable[[], object]:

@@ -4,6 +4,7 @@ goal.py      what a goal is: two calls and a limit for their ratio
 topk.py      soft top-k against softmax; formats, dim, per-row k, masks
 orders.py    rank, sort and permutation
 others.py    losses, sampling, nearest neighbours
+picture.py   the goals as dots beside their marks
 suite.py     what `softorder bench goals` does
 """
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from benchmarks import figures, machine
 from benchmarks.figures import Figure
-from benchmarks.goals import orders, others, topk
+from benchmarks.goals import orders, others, picture, topk
 from benchmarks.goals.goal import Goal, Side
 from benchmarks.jobs import Job, pick, work
-from benchmarks.rounds import Rounds, in_rounds
-from benchmarks.timing import seconds_of
+from benchmarks.rounds import Rounds, few_calls, in_rounds, seconds_of
 from benchmarks.written import Written
 from softorder.cli._table import Table
 from softorder.kernels import _native
@@ -33,8 +32,8 @@ SECTIONS = (
     "neighbours",
 )
 _USUAL = "avx2"  # what most CPUs have
-_SECONDS, _SHORT = 1.2, 0.1  # for all that are measured together
-_PATIENCE = 1.0  # a first call that takes longer is the only one
+_SECONDS, _SHORT = 1.0, 0.1  # for all that are measured together
+_SLOW, _PATIENCE = 0.1, 1.0  # first calls: three more from here on; no other
 
 NOTE = (
     "Ratios are of the fastest of many calls, alternating in one run; a call of more than 1 s is "
@@ -79,6 +78,9 @@ class Goals(Written):
             reached = sum(figure.reached for figure in here)
             parts.append(f"{reached} of {len(here)} goals reached with {level}")
         return "; ".join(parts) + "."
+
+    def draw(self, path: Path) -> bool:
+        return picture.draw(self.json()["figures"], path)
 
     def _tables(self) -> dict[str, Table]:
         return figures.tables(self.figures())
@@ -134,13 +136,15 @@ def _time(level: str, goals: Sequence[Goal], seconds: float, report: Goals) -> N
 
 
 def measured(sides: dict[str, Side], seconds: float) -> dict[str, Rounds]:
-    """In alternation; what takes long is called once."""
+    """In alternation; what takes long is called a few times, or once."""
     slow, quick = {}, {}
     for name, side in sides.items():
         call = side.call()
         took = seconds_of(call)
         if took > _PATIENCE:
             slow[name] = Rounds(took, took, 1, (took,))
+        elif took > _SLOW:
+            slow[name] = few_calls(call, 3)
         else:
             quick[name] = call
     return slow | in_rounds(quick, seconds)

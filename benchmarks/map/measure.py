@@ -9,13 +9,12 @@ from benchmarks.cases import Case, Shape
 from benchmarks.map.alternatives import YARDSTICKS, Peer, Yardstick
 from benchmarks.map.entries import SQUARE, Entry, case_of, inputs_of, rows_of_permutation
 from benchmarks.map.patience import Patience, Taken
-from benchmarks.rounds import Rounds, in_rounds, summary
-from benchmarks.timing import prepared, seconds_of
-from softorder.cli._timing import Timing
+from benchmarks.rounds import Rounds, few_calls, in_rounds, seconds_of
+from benchmarks.timing import prepared
 
 PASSES = {"forward": "forward", "backward": "forward + backward"}
 SLOW = 0.05  # a first call from here on is repeated a few times, outside of the alternation
-ROUNDS = 3
+ROUNDS, FEW = 3, 2
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def measure(
             continue
         firsts[one] = first
         if first > SLOW:
-            timings[one.name] = _few_calls(call)
+            timings[one.name] = few_calls(call, FEW)
         else:
             quick[one.name] = call
     timings |= in_rounds(quick, seconds * len(quick), ROUNDS)
@@ -83,12 +82,6 @@ def measure(
         taken = Taken(section, shape, one.outputs, first, timing.minimum, one.builds)
         patience.note(f"{operator} {one.name}", taken)
         yield Time(operator, section, shape, one.name, timing)
-
-
-def _few_calls(call: Callable[[], object]) -> Rounds:
-    """Of one that its first call has warmed up."""
-    seconds = [seconds_of(call) for _ in range(ROUNDS)]
-    return summary([Timing(one, one, 1) for one in seconds])
 
 
 def _admitted(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.cases import Shape
 
-LIMIT = 1.0  #: seconds of a first call
+LIMIT = 0.5  #: seconds of a first call
 SMALL = 5_000  #: scores; below, the call is the cost
 
 _POWERS = {"n²": 2, "n³": 3}

@@ -21,7 +21,7 @@ _OURS = "softorder "
 
 NOTE = (
     "Nanoseconds per score, the fastest of many calls; all methods of an operator, its yardstick "
-    "and the peers alternate in one run, but for those above 50 ms, which get three calls. "
+    "and the peers alternate in one run, but for those above 50 ms, which get two calls. "
     "Standard normal scores in float32, k = 5, τ = 0.1; a permutation is whole for n ≤ 100, its "
     "first 5 rows beyond; F-sums are taken at 16 points, quantiles are the quartiles. "
     "torch.sort, topk, median and quantile have no gradient that would be of use: they are timed "
@@ -52,8 +52,8 @@ class Cell:
         shape = str(Shape(self.rows, self.n))
         theirs = ["", "", ""]
         if self.peer_ns is not None:
-            theirs = [self.peer, _number(self.peer_ns), _number(self.ns / self.peer_ns)]
-        numbers = _number(self.ns), self.yardstick, _number(self.yardstick_ns), _number(self.ratio)
+            theirs = [self.peer, number(self.peer_ns), number(self.ns / self.peer_ns)]
+        numbers = number(self.ns), self.yardstick, number(self.yardstick_ns), number(self.ratio)
         return [self.operator, self.method, PASSES[self.section], shape, *numbers, *theirs]
 
 
@@ -169,7 +169,7 @@ def _per_score(time: Time) -> float:
     return 1e9 * time.timing.minimum / (time.shape.rows * time.shape.n)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three digits that count."""
     if value >= 100:
         return f"{value:,.0f}"

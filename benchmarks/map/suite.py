@@ -15,12 +15,12 @@ from benchmarks.map.entries import SHAPES, Entry, case_of, entries, inputs_of
 from benchmarks.map.measure import PASSES, Skipped, measure
 from benchmarks.map.patience import Patience, Taken
 from benchmarks.map.results import Map
-from benchmarks.timing import seconds_of
+from benchmarks.rounds import seconds_of
 from softorder.kernels import _native
 
 SECTIONS = (*PASSES, "memory")
 QUICK = SHAPES[:2]
-_SECONDS = 0.06  # for each method, yardstick and peer of a cell
+_SECONDS = 0.05  # for each method, yardstick and peer of a cell
 _SHORT = 0.01
 _BEFORE = Shape(64, 100)  # what says whether the size of the memory section takes too long
 
