@@ -21,10 +21,10 @@
 //   1e-15 Σ_i |w_i| max |G(v)| over |v - u_i| <= 1,
 // the rounding of the sum itself.
 //
-// What is beyond the reach of G is left out: n e^-44. A target in a gap, more than a box away from every
-// source, would feel that: its sum is taken directly, as far as terms matter beside its nearest
-// source's. And so does a source in a gap, whose weight may be as large as G is small (the gradient of a
-// root on a plateau): it is added to its targets one by one.
+// What is beyond the reach of G is left out: n e^-44 of the nearest term. A target in a wide gap, more
+// than kAlone from every source, would feel that: its sum is taken directly, as far as terms matter
+// beside its nearest source's. And so would the targets of a source in a gap, whose weight may be as
+// large as G is small (the gradient of a root on a plateau): it is added to its targets one by one.
 //
 // A row with few sources per τ is summed directly as a whole, by the same function.
 #pragma once
@@ -44,7 +44,7 @@ template <class Law> class SmoothTables {
   // How many levels of boxes there are; those further apart than that do not feel each other.
   static int depth(const SmoothKernel<Law>& kernel, double width) {
     int levels = 0;
-    while (std::ldexp(kNear * width, levels) < kernel.reach(0)) ++levels;
+    while (std::ldexp(kNear * width, levels) < kernel.reach(Smooth<Law>::kAlone)) ++levels;
     return levels;
   }
 
@@ -69,7 +69,7 @@ template <class Law> class SmoothTables {
 
   // Between boxes of a level, `apart` indices away from each other; null where nothing is felt.
   const double* table(int level, int apart) const {
-    if (std::ldexp((apart - 1) * width_, level) > kernel_.reach(0)) return nullptr;
+    if (std::ldexp((apart - 1) * width_, level) > kernel_.reach(Smooth<Law>::kAlone)) return nullptr;
     return apart <= kNear ? memory_.data() + kSize * std::size_t(apart) : far(level, apart);
   }
 
@@ -325,18 +325,21 @@ template <class Law, class T> class SmoothSources {
     for_neighbours(index, sources, Tables::kNear, begin, end, [&](std::size_t box, std::size_t first, std::size_t last) {
       Gain gain;
       std::size_t below = first;
-      bool own = false, beside = false;
+      bool own = false;
       for (std::size_t i = first; i < last; ++i) {
         const double apart = index[box] - sources[i];
-        below += apart > 0, own |= apart == 0, beside |= std::fabs(apart) <= 1;
+        below += apart > 0, own |= apart == 0;
         const double* table = tables.table(0, int(std::fabs(apart)));
         if (table) gain.add(table, moments(0, i), apart < 0);
       }
       gain.finish(tables.kernel().parity(), polynomials + box * kTerms);
       steps[box] = own ? 0.5 * (weight_[below] + weight_[below + 1]) : weight_[below];
-      alone[box] = !beside;
+      alone[box] = !own && !(below > 0 && is_near(index[box] - sources[below - 1])) &&
+                   !(below < sources.size() && is_near(sources[below] - index[box]));
     });
   }
+
+  bool is_near(double apart) const { return (apart + 1) * boxes_.width <= Smooth<Law>::kAlone * tau_; }
 
   template <class U, class Write>
   void evaluate(const Places<U>& t, const Boxes& targets, const Boxes::Run& run, const double* polynomial, double step,
@@ -360,16 +363,15 @@ template <class Law, class T> class SmoothSources {
   Vector<double> weight_;           // of the boxes before each
 };
 
-// Sources more than 2τ from every target, whose weights may be huge: set aside. Only where F is not
-// summed itself.
-template <class T> Vector<std::size_t> take_gap_sources(const FsumRow<T>& row, double* weights) {
+// Sources far from every target, whose weights may be huge: set aside. Only where F is not summed itself.
+template <class T> Vector<std::size_t> take_gap_sources(const FsumRow<T>& row, double far, double* weights) {
   Vector<std::size_t> alone;
   if (row.at_sources() || row.n == 0) return alone;
   std::size_t above = 0;
   for (std::size_t i = 0; i < row.m; ++i) {
     while (above < row.n && row.targets.minus(above, row.sources, i) < 0) ++above;
-    const bool near = (above < row.n && row.targets.minus(above, row.sources, i) <= 2 * row.temperature) ||
-                      (above > 0 && -row.targets.minus(above - 1, row.sources, i) <= 2 * row.temperature);
+    const bool near = (above < row.n && row.targets.minus(above, row.sources, i) <= far) ||
+                      (above > 0 && -row.targets.minus(above - 1, row.sources, i) <= far);
     if (near) continue;
     alone.push_back(i);
     weights[i] = 0;
@@ -384,7 +386,7 @@ template <class Law, class T> void smooth_fsum(const FsumRow<T>& row, SmoothTabl
   Vector<std::size_t> alone;
   if (row.weights) {
     std::copy(row.weights, row.weights + row.m, weights.get());
-    if (row.derivative > 0) alone = take_gap_sources(row, weights.get());
+    if (row.derivative > 0) alone = take_gap_sources(row, Smooth<Law>::kAlone * row.temperature, weights.get());
   }
   SmoothSources<Law, T> sources(row.sources, row.weights ? weights.get() : nullptr, row.m, row.temperature, team);
   sources.sums(row.targets, row.n, kernel, tables, [&](std::size_t j, double step, double value) { row.out[j] = T(step + value); });
