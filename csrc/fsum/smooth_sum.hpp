@@ -26,7 +26,8 @@
 // beside its nearest source's. And so would the targets of a source in a gap, whose weight may be as
 // large as G is small (the gradient of a root on a plateau): it is added to its targets one by one.
 //
-// A row with few sources per τ is summed directly as a whole, by the same function.
+// A row with few sources per τ is summed directly as a whole, by the same function; and a short row is,
+// too, with no term left out, so that every sum is as accurate as its terms.
 #pragma once
 
 #include "fsum/boxes.hpp"
@@ -122,7 +123,7 @@ template <class Law, class T> class SmoothSources {
   void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
     if (kernel.derivative == 0 && weights_ && steps_.empty()) add_steps();
     const double width = box_width(Smooth<Law>::kBox * tau_);
-    if (m_ * n > kFew && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
+    if (!is_few(m_, n) && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
       const int depth = Tables::depth(kernel, width / tau_);
       if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
         boxes_ = Boxes(x_, m_, width, depth);
@@ -132,7 +133,7 @@ template <class Law, class T> class SmoothSources {
       const bool ready = tables.ready(kernel, width / tau_);
       if (by_boxes(targets, n, kernel, ready)) return through_boxes(t, targets, kernel, tables, write);
     }
-    team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write); });
+    team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write, is_few(m_, n)); });
   }
 
   // Adds one source to all targets that feel it: add(j, value).
@@ -157,8 +158,11 @@ template <class Law, class T> class SmoothSources {
     }
   }
 
+  // Whether all pairs are summed.
+  static bool is_few(std::size_t m, std::size_t n) { return n == 0 || m <= kFew / n; }
+
  private:
-  static constexpr std::size_t kFew = 1 << 12;
+  static constexpr std::size_t kFew = 1 << 16;
 
   // ---- one target after the other ----
 
@@ -169,23 +173,25 @@ template <class Law, class T> class SmoothSources {
   double step(std::size_t below) const { return weights_ ? steps_[below] : double(below); }
 
   template <class U, class Write>
-  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write) const {
+  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write,
+                bool all = false) const {
     if (begin == end) return;
     std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) >= 0; });
     for (std::size_t j = begin; j < end; ++j) {
       while (below < m_ && t.minus(j, x_, below) >= 0) ++below;
-      write(j, kernel.derivative == 0 ? step(below) : 0.0, around(t, j, below, kernel));
+      write(j, kernel.derivative == 0 ? step(below) : 0.0, around(t, j, below, kernel, all));
     }
   }
 
   // Σ w_i G over the sources near a target, `below` of which are not above it.
-  template <class U> double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel) const {
+  template <class U>
+  double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel, bool all) const {
     double nearest = std::numeric_limits<double>::infinity();
     std::size_t left = below;
     while (kernel.moment > 0 && left > 0 && t.minus(j, x_, left - 1) == 0) --left;  // those add 0
     if (left > 0) nearest = t.minus(j, x_, left - 1);
     if (below < m_) nearest = std::min(nearest, -t.minus(j, x_, below));
-    const double radius = kernel.reach(nearest * inverse_) * tau_;
+    const double radius = all ? std::numeric_limits<double>::infinity() : kernel.reach(nearest * inverse_) * tau_;
     Pack<double> total{};
     for (std::size_t i = below; i < m_ && -t.minus(j, x_, i) <= radius; i += kLanes<double>) {
       total += terms(t, j, i, std::min(kLanes<double>, m_ - i), kernel);
@@ -386,7 +392,7 @@ template <class Law, class T> void smooth_fsum(const FsumRow<T>& row, SmoothTabl
   Vector<std::size_t> alone;
   if (row.weights) {
     std::copy(row.weights, row.weights + row.m, weights.get());
-    if (row.derivative > 0) alone = take_gap_sources(row, Smooth<Law>::kAlone * row.temperature, weights.get());
+    if (row.derivative > 0 && !SmoothSources<Law, T>::is_few(row.m, row.n)) alone = take_gap_sources(row, Smooth<Law>::kAlone * row.temperature, weights.get());
   }
   SmoothSources<Law, T> sources(row.sources, row.weights ? weights.get() : nullptr, row.m, row.temperature, team);
   sources.sums(row.targets, row.n, kernel, tables, [&](std::size_t j, double step, double value) { row.out[j] = T(step + value); });
