@@ -2,8 +2,8 @@
 //
 //   1. FSum and its slope S/τ at every source: between which two sources every root is.
 //   2. A guess: the cubic through both ends, t as a function of FSum. Its error is below
-//      c τ (gap/τ)^4/384, where c bounds the ratios of derivatives of f; in a gap so narrow that this does
-//      not matter, the guess is the root.
+//      c τ (gap/τ)^4/384, where c bounds the ratios of derivatives of f, and that of the sum below
+//      c (gap/τ)^3/384, as about one level is in a gap: where this does not matter, the guess is the root.
 //   3. Newton's steps for all other roots at once, as many F-sums as it takes, inside brackets that
 //      only shrink. In a wide gap and outside of the row, FSum minus the number i of sources below is a
 //      difference of tails and nearly exponential: there steps are taken in log(FSum - i).
@@ -38,8 +38,8 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
 
  private:
   static constexpr int kMostPasses = 60;
-  static constexpr double kNarrow = is_single<T> ? 1e-2 : 1e-3;  // gaps, in τ: see 2.
-  static constexpr double kShort = is_single<T> ? 1e-4 : 3e-8;   // a step after which nothing is left
+  static constexpr double kNarrow = is_single<T> ? 1e-2 : 2e-4;  // gaps, in τ: see 2.
+  static constexpr double kShort = is_single<T> ? 1e-5 : 1e-9;   // a step after which nothing is left
   static constexpr double kWide = 8;
 
   struct Found {
