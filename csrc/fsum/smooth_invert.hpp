@@ -2,8 +2,8 @@
 //
 //   1. FSum and its slope S/τ at every source: between which two sources every root is.
 //   2. A guess: the cubic through both ends, t as a function of FSum. Its error is below
-//      c τ (gap/τ)^4/384, where c bounds the ratios of derivatives of f; in a gap so narrow that this does
-//      not matter, the guess is the root.
+//      c τ (gap/τ)^4/384, where c bounds the ratios of derivatives of f, and that of the sum below
+//      c (gap/τ)^3/384, as about one level is in a gap: where this does not matter, the guess is the root.
 //   3. Newton's steps for all other roots at once, as many F-sums as it takes, inside brackets that
 //      only shrink. In a wide gap and outside of the row, FSum minus the number i of sources below is a
 //      difference of tails and nearly exponential: there steps are taken in log(FSum - i).
@@ -39,7 +39,7 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
  private:
   static constexpr int kMostPasses = 60;
   static constexpr double kNarrow = is_single<T> ? 1e-2 : 2e-4;  // gaps, in τ: see 2.
-  static constexpr double kShort = is_single<T> ? 1e-4 : 3e-8;   // a step after which nothing is left
+  static constexpr double kShort = is_single<T> ? 1e-5 : 1e-9;   // a step after which nothing is left
   static constexpr double kWide = 8;
 
   struct Found {
@@ -155,13 +155,8 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
     double by = (level - sum) * tau_ / slope;
     if ((outside(s) || gap(s) > tau_) && wanted * has > 0) by = has * tau_ / slope * std::log(wanted / has);
     s.at += by;
-    if (!(s.at > s.low && s.at < s.high)) {
-      if (std::fabs(by) <= kShort * tau_) {
-        s.at = std::clamp(s.at, s.low, s.high);
-        return by;
-      }
-      s.at = 0.5 * (s.low + s.high);
-    }
+    if (std::fabs(by) <= kShort * tau_) return by;
+    if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
     return s.at == before || s.high - s.low <= kShort * kShort * tau_ ? 0 : s.at - before;
   }
 
@@ -200,8 +195,9 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
       (excess < 0 ? s.low : s.high) = s.at;
       const double by = -excess * tau_ / (l.slope + r.slope), before = s.at;
       s.at += by;
+      if (std::fabs(by) <= kShort * tau_) return;
       if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
-      if (std::fabs(s.at - before) <= kShort * tau_ || s.high - s.low <= 1e-15 * width) return;
+      if (s.at == before || s.high - s.low <= 1e-15 * width) return;
     }
   }
 

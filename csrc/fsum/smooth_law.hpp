@@ -10,18 +10,20 @@ namespace softorder {
 // A box is a stretch of the row so short that the kernel between two boxes is a polynomial to working
 // precision; boxes that are at most kNear boxes apart meet at that width, others as boxes twice as
 // wide, or four times, and so on. Further than the reach, a term does not matter beside one at
-// distance d. All lengths are in units of τ.
+// distance d; boxes reckon with d <= kAlone. All lengths are in units of τ.
 template <class Law> struct Smooth;
 
 template <> struct Smooth<Logistic<double>> {
   static constexpr double kBox = 1;
   static constexpr int kNear = 3;
+  static constexpr double kAlone = 15;
   static double reach(double d, int moment) { return d + 44 + 4 * moment; }
 };
 
 template <> struct Smooth<Normal<double>> {
   static constexpr double kBox = 1;
-  static constexpr int kNear = 12;
+  static constexpr int kNear = 13;
+  static constexpr double kAlone = 4;
   static double reach(double d, int moment) { return std::sqrt(d * d + (moment == 0 ? 90 : 92)); }
 };
 

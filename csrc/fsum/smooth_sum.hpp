@@ -21,12 +21,13 @@
 //   1e-15 Σ_i |w_i| max |G(v)| over |v - u_i| <= 1,
 // the rounding of the sum itself.
 //
-// What is beyond the reach of G is left out: n e^-44. A target in a gap, more than a box away from every
-// source, would feel that: its sum is taken directly, as far as terms matter beside its nearest
-// source's. And so does a source in a gap, whose weight may be as large as G is small (the gradient of a
-// root on a plateau): it is added to its targets one by one.
+// What is beyond the reach of G is left out: n e^-44 of the nearest term. A target in a wide gap, more
+// than kAlone from every source, would feel that: its sum is taken directly, as far as terms matter
+// beside its nearest source's. And so would the targets of a source in a gap, whose weight may be as
+// large as G is small (the gradient of a root on a plateau): it is added to its targets one by one.
 //
-// A row with few sources per τ is summed directly as a whole, by the same function.
+// A row with few sources per τ is summed directly as a whole, by the same function; and a short row is,
+// too, with no term left out, so that every sum is as accurate as its terms.
 #pragma once
 
 #include "fsum/boxes.hpp"
@@ -44,7 +45,7 @@ template <class Law> class SmoothTables {
   // How many levels of boxes there are; those further apart than that do not feel each other.
   static int depth(const SmoothKernel<Law>& kernel, double width) {
     int levels = 0;
-    while (std::ldexp(kNear * width, levels) < kernel.reach(0)) ++levels;
+    while (std::ldexp(kNear * width, levels) < kernel.reach(Smooth<Law>::kAlone)) ++levels;
     return levels;
   }
 
@@ -69,7 +70,7 @@ template <class Law> class SmoothTables {
 
   // Between boxes of a level, `apart` indices away from each other; null where nothing is felt.
   const double* table(int level, int apart) const {
-    if (std::ldexp((apart - 1) * width_, level) > kernel_.reach(0)) return nullptr;
+    if (std::ldexp((apart - 1) * width_, level) > kernel_.reach(Smooth<Law>::kAlone)) return nullptr;
     return apart <= kNear ? memory_.data() + kSize * std::size_t(apart) : far(level, apart);
   }
 
@@ -122,7 +123,7 @@ template <class Law, class T> class SmoothSources {
   void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
     if (kernel.derivative == 0 && weights_ && steps_.empty()) add_steps();
     const double width = box_width(Smooth<Law>::kBox * tau_);
-    if (m_ * n > kFew && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
+    if (!is_few(m_, n) && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
       const int depth = Tables::depth(kernel, width / tau_);
       if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
         boxes_ = Boxes(x_, m_, width, depth);
@@ -132,7 +133,7 @@ template <class Law, class T> class SmoothSources {
       const bool ready = tables.ready(kernel, width / tau_);
       if (by_boxes(targets, n, kernel, ready)) return through_boxes(t, targets, kernel, tables, write);
     }
-    team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write); });
+    team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write, is_few(m_, n)); });
   }
 
   // Adds one source to all targets that feel it: add(j, value).
@@ -157,8 +158,11 @@ template <class Law, class T> class SmoothSources {
     }
   }
 
+  // Whether all pairs are summed.
+  static bool is_few(std::size_t m, std::size_t n) { return n == 0 || m <= kFew / n; }
+
  private:
-  static constexpr std::size_t kFew = 1 << 12;
+  static constexpr std::size_t kFew = 1 << 16;
 
   // ---- one target after the other ----
 
@@ -169,23 +173,25 @@ template <class Law, class T> class SmoothSources {
   double step(std::size_t below) const { return weights_ ? steps_[below] : double(below); }
 
   template <class U, class Write>
-  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write) const {
+  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write,
+                bool all = false) const {
     if (begin == end) return;
     std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) >= 0; });
     for (std::size_t j = begin; j < end; ++j) {
       while (below < m_ && t.minus(j, x_, below) >= 0) ++below;
-      write(j, kernel.derivative == 0 ? step(below) : 0.0, around(t, j, below, kernel));
+      write(j, kernel.derivative == 0 ? step(below) : 0.0, around(t, j, below, kernel, all));
     }
   }
 
   // Σ w_i G over the sources near a target, `below` of which are not above it.
-  template <class U> double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel) const {
+  template <class U>
+  double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel, bool all) const {
     double nearest = std::numeric_limits<double>::infinity();
     std::size_t left = below;
     while (kernel.moment > 0 && left > 0 && t.minus(j, x_, left - 1) == 0) --left;  // those add 0
     if (left > 0) nearest = t.minus(j, x_, left - 1);
     if (below < m_) nearest = std::min(nearest, -t.minus(j, x_, below));
-    const double radius = kernel.reach(nearest * inverse_) * tau_;
+    const double radius = all ? std::numeric_limits<double>::infinity() : kernel.reach(nearest * inverse_) * tau_;
     Pack<double> total{};
     for (std::size_t i = below; i < m_ && -t.minus(j, x_, i) <= radius; i += kLanes<double>) {
       total += terms(t, j, i, std::min(kLanes<double>, m_ - i), kernel);
@@ -325,18 +331,21 @@ template <class Law, class T> class SmoothSources {
     for_neighbours(index, sources, Tables::kNear, begin, end, [&](std::size_t box, std::size_t first, std::size_t last) {
       Gain gain;
       std::size_t below = first;
-      bool own = false, beside = false;
+      bool own = false;
       for (std::size_t i = first; i < last; ++i) {
         const double apart = index[box] - sources[i];
-        below += apart > 0, own |= apart == 0, beside |= std::fabs(apart) <= 1;
+        below += apart > 0, own |= apart == 0;
         const double* table = tables.table(0, int(std::fabs(apart)));
         if (table) gain.add(table, moments(0, i), apart < 0);
       }
       gain.finish(tables.kernel().parity(), polynomials + box * kTerms);
       steps[box] = own ? 0.5 * (weight_[below] + weight_[below + 1]) : weight_[below];
-      alone[box] = !beside;
+      alone[box] = !own && !(below > 0 && is_near(index[box] - sources[below - 1])) &&
+                   !(below < sources.size() && is_near(sources[below] - index[box]));
     });
   }
+
+  bool is_near(double apart) const { return (apart + 1) * boxes_.width <= Smooth<Law>::kAlone * tau_; }
 
   template <class U, class Write>
   void evaluate(const Places<U>& t, const Boxes& targets, const Boxes::Run& run, const double* polynomial, double step,
@@ -360,16 +369,15 @@ template <class Law, class T> class SmoothSources {
   Vector<double> weight_;           // of the boxes before each
 };
 
-// Sources more than 2τ from every target, whose weights may be huge: set aside. Only where F is not
-// summed itself.
-template <class T> Vector<std::size_t> take_gap_sources(const FsumRow<T>& row, double* weights) {
+// Sources far from every target, whose weights may be huge: set aside. Only where F is not summed itself.
+template <class T> Vector<std::size_t> take_gap_sources(const FsumRow<T>& row, double far, double* weights) {
   Vector<std::size_t> alone;
   if (row.at_sources() || row.n == 0) return alone;
   std::size_t above = 0;
   for (std::size_t i = 0; i < row.m; ++i) {
     while (above < row.n && row.targets.minus(above, row.sources, i) < 0) ++above;
-    const bool near = (above < row.n && row.targets.minus(above, row.sources, i) <= 2 * row.temperature) ||
-                      (above > 0 && -row.targets.minus(above - 1, row.sources, i) <= 2 * row.temperature);
+    const bool near = (above < row.n && row.targets.minus(above, row.sources, i) <= far) ||
+                      (above > 0 && -row.targets.minus(above - 1, row.sources, i) <= far);
     if (near) continue;
     alone.push_back(i);
     weights[i] = 0;
@@ -384,7 +392,7 @@ template <class Law, class T> void smooth_fsum(const FsumRow<T>& row, SmoothTabl
   Vector<std::size_t> alone;
   if (row.weights) {
     std::copy(row.weights, row.weights + row.m, weights.get());
-    if (row.derivative > 0) alone = take_gap_sources(row, weights.get());
+    if (row.derivative > 0 && !SmoothSources<Law, T>::is_few(row.m, row.n)) alone = take_gap_sources(row, Smooth<Law>::kAlone * row.temperature, weights.get());
   }
   SmoothSources<Law, T> sources(row.sources, row.weights ? weights.get() : nullptr, row.m, row.temperature, team);
   sources.sums(row.targets, row.n, kernel, tables, [&](std::size_t j, double step, double value) { row.out[j] = T(step + value); });

@@ -1,0 +1,143 @@
+"""Logistic and normal F-sums of rows too long for all pairs, against direct sums at some targets."""
+
+import numpy as np
+import pytest
+import torch
+
+from softorder.kernels import _native, fsum
+from softorder.methods.roots import roots
+from tests import bank
+from tests.oracles.densities import DENSITIES
+from tests.runtime.processes import run
+
+_N = 3000
+_SMOOTH = pytest.mark.parametrize("density", ["logistic", "normal"])
+_FAMILIES = pytest.mark.parametrize("family", bank.FAMILIES)
+_TEMPERATURES = (1e-6, 1e-3, 0.1, 1.0, 1e3, 1e6)
+_LAWS = {  # F less its step, f, f' and f'' at |u|, the odd ones for u < 0
+    "logistic": lambda e: (
+        e / (1 + e),
+        e / (1 + e) ** 2,
+        e * (1 - e) / (1 + e) ** 3,
+        e * (1 - 4 * e + e * e) / (1 + e) ** 4,
+    ),
+}
+
+
+def _derivatives(density, a):
+    if density == "logistic":
+        return _LAWS["logistic"](np.exp(-a))
+    law = DENSITIES["normal"]
+    pdf = law.pdf(a)
+    return law.tail(a), pdf, a * pdf, (a * a - 1) * pdf
+
+
+def _terms(density, u, derivative, moment):
+    value = _derivatives(density, np.minimum(abs(u), 1e3))[derivative]
+    sign = np.where(u < 0, 1, -1) if derivative % 2 == 0 else 1
+    return np.where(value == 0, 0.0, sign * value * np.clip(u, -1e3, 1e3) ** moment)
+
+
+def _row(family):
+    return torch.from_numpy(np.sort(bank.row(family, _N)))
+
+
+def _some(n):
+    return np.unique(np.r_[0, 1, n - 2, n - 1, np.random.default_rng(0).integers(0, n, 20)])
+
+
+def _offsets(x, t, temperature, rest=0.0):
+    return ((t.numpy()[:, None] - x.numpy()) + np.reshape(rest, (-1, 1))) / temperature
+
+
+@_SMOOTH
+@_FAMILIES
+def test_ranks(density, family):
+    x = _row(family)
+    for temperature in _TEMPERATURES:
+        with _native.use("native"):
+            found = fsum.fsum(x, x, None, torch.tensor(temperature, dtype=torch.float64), density)
+        some = _some(_N)
+        u = _offsets(x, x[some], temperature)
+        expected = (u >= 0).sum(1) + _terms(density, u, 0, 0).sum(1)
+        np.testing.assert_allclose(found.numpy()[some], expected, rtol=1e-13)
+
+
+@_SMOOTH
+@_FAMILIES
+@pytest.mark.parametrize(("derivative", "moment"), [(1, 0), (1, 1), (2, 1), (3, 3)])
+def test_weighted_sums(density, family, derivative, moment):
+    x, w = _row(family), torch.linspace(-1, 2, _N).double().sin()
+    for temperature in _TEMPERATURES:
+        t = torch.cat([x[:1] - 7 * temperature, x[::2] + 0.3 * temperature]).sort().values
+        orders = {"derivative": derivative, "moment": moment}
+        with _native.use("native"):
+            found = fsum.fsum(
+                x, t, w, torch.tensor(temperature, dtype=torch.float64), density, **orders
+            )
+        some = _some(len(t))
+        u = _offsets(x, t[some], temperature)
+        around = [abs(_terms(density, u + by, derivative, moment)) for by in (-1, -0.5, 0, 0.5, 1)]
+        scale = (abs(w.numpy()) * np.max(around, axis=0)).sum(1)
+        expected = (w.numpy() * _terms(density, u, derivative, moment)).sum(1)
+        assert (abs(found.numpy()[some] - expected) <= 1e-13 * scale + 1e-300).all(), temperature
+
+
+@_SMOOTH
+@_FAMILIES
+@pytest.mark.parametrize("shift", [0.5, 1.0])
+def test_roots(density, family, shift):
+    """Where the sum misses its level by a rounding, or a rounding of t would do as much."""
+    x, levels = _row(family), torch.arange(_N - 1) + shift
+    for temperature in _TEMPERATURES:
+        with _native.use("native"):
+            centre, rest = fsum.invert(
+                x, levels, torch.tensor(temperature, dtype=torch.float64), density
+            )
+        some = _some(len(levels))
+        u = _offsets(x, centre[some], temperature, rest[some].numpy())
+        tails = _terms(density, u, 0, 0)
+        missed = abs((u >= 0).sum(1) - levels[some].numpy() + tails.sum(1))
+        slope = _terms(density, u, 1, 0).sum(1)
+        assert (missed <= 1e-13 * _N + 1e-14 * abs(u).min(1) * slope).all(), temperature
+        if shift == 1.0:  # on a plateau the tails of both sides are equal
+            above = np.where(u < 0, tails, 0).sum(1)
+            below = np.where(u >= 0, -tails, 0).sum(1)
+            flat = (abs(u).min(1) > 8) & (above > 1e-290)
+            assert (abs(above - below)[flat] <= 1e-10 * above[flat]).all(), temperature
+        assert ((centre + rest).diff() >= -1e-12 * (1 + abs(centre[1:]))).all()
+
+
+@_SMOOTH
+def test_a_root_on_a_plateau_beside_a_crowd_has_its_gradient(density):
+    """Its share of the slope is huge, and meets tails as small."""
+    half = torch.linspace(0, 1, 2000, dtype=torch.float64)
+    x = torch.cat([half, half + 8]).requires_grad_()
+    levels = torch.arange(4000).double()
+    with _native.use("native"):
+        centre, _ = roots(x, levels, torch.tensor(0.2, dtype=torch.float64), density)
+        (found,) = torch.autograd.grad(centre[2000], x)
+    u = (4.5 - x.detach()) / 0.2
+    weight = torch.from_numpy(_terms(density, u.numpy(), 1, 0))
+    torch.testing.assert_close(found, weight / weight.sum(), rtol=1e-10, atol=0)
+
+
+_LONG = """
+import torch
+from softorder.kernels import fsum
+torch.set_num_threads({threads})
+torch.manual_seed(0)
+x = torch.randn(40_000, dtype=torch.float64).sort().values
+tau, levels = torch.tensor(0.05, dtype=torch.float64), torch.arange(40_000) + 0.5
+for density in ("logistic", "normal"):
+    centre, rest = fsum.invert(x, levels, tau, density)
+    back = fsum.fsum(x, centre, None, tau, density, target_rest=rest)
+    torch.testing.assert_close(back, levels.double(), rtol=0, atol=1e-9)
+    short = fsum.invert(x.float(), levels, tau, density)
+    torch.testing.assert_close(short.centre + short.rest, (centre + rest).float())
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
+    run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
