@@ -45,7 +45,7 @@ SOFTORDER_KERNELS(SOFTORDER_DECLARE)
 #undef SOFTORDER_DECLARE
 
 // To be raised whenever a struct of arguments changes its meaning, here and in native.py.
-constexpr std::int32_t kInterface = 3;
+constexpr std::int32_t kInterface = 4;
 
 // What a caller needs to know of a kernel.
 struct Entry {
