@@ -1,6 +1,5 @@
 // Sorting and selection networks whose comparators swap in part, and their vector-Jacobian products.
 //
-//
 // Rows go through the network side by side, one per lane, so that every comparator is a few vector
 // operations. A comparator on wires i < j changes values, columns and gradients alike, by
 //
@@ -13,7 +12,10 @@
 //   dL/dpart = -Σ_k (Q_i - Q_j)(R_i - R_j),  Q behind the comparator and R before it;
 //
 // then one more pass back gives the gradients of the values. What is kept is a few numbers per
-// comparator, and Q_i - Q_j for some rows of P at a time.
+// comparator, and Q_i - Q_j for some rows of P at a time. A weighted sum of rows is one row: Q = w E.
+//
+// A steep comparator enlarges the rounding errors of its values by 1/τ, and the next one again; Q is only ever
+// averaged. So for rows of P values are double, and the parts that follow from them are rounded once.
 #include "kernels.hpp"
 
 #include <algorithm>
@@ -29,14 +31,15 @@ namespace {
 
 constexpr std::size_t kColumns = 8;  // rows of P at a time
 
-// Some rows of the matrices, one per lane; empty lanes repeat the last row.
-template <class F, class T> class Tile {
+// Some rows of the matrices, one per lane; empty lanes repeat the last row. Values are of type V.
+template <template <class> class F, class T, class V> class Tile {
  public:
   static constexpr std::size_t kWide = kLanes<T>;
 
   explicit Tile(const Network& a)
       : a_(a),
-        columns_(a.matrix ? std::min(a.k, kColumns) : 0),
+        rows_(a.weights ? 1 : a.k),
+        columns_(a.matrix ? std::min(rows_, kColumns) : 0),
         values_(a.n * kWide),
         part_(a.size * kWide),
         gap_(a.upstream ? a.size * kWide : 0),
@@ -55,8 +58,8 @@ template <class F, class T> class Tile {
   void forward() {
     run_values();
     if (!a_.matrix) return write_values();
-    for (std::size_t column = 0; column < a_.k; column += columns_) {
-      const std::size_t width = std::min(columns_, a_.k - column);
+    for (std::size_t column = 0; column < rows_; column += columns_) {
+      const std::size_t width = std::min(columns_, rows_ - column);
       run_columns<false>(column, width);
       write_columns(column, width);
     }
@@ -65,11 +68,12 @@ template <class F, class T> class Tile {
   void backward() {
     run_values();
     std::fill_n(pull_.get(), a_.size * kWide, T(0));
-    for (std::size_t column = 0; a_.matrix && column < a_.k; column += columns_) {
-      const std::size_t width = std::min(columns_, a_.k - column);
+    for (std::size_t column = 0; a_.matrix && column < rows_; column += columns_) {
+      const std::size_t width = std::min(columns_, rows_ - column);
       run_columns<true>(column, width);
       run_upstream(column, width);
     }
+    if (a_.weights) write_by_weights();
     run_values_back();
     write_gradients();
   }
@@ -80,12 +84,12 @@ template <class F, class T> class Tile {
   T* out_of(std::size_t lane, std::size_t length) const {
     return static_cast<T*>(a_.out) + (first_ + lane) * length;
   }
-  T sign() const { return a_.descending ? T(-1) : T(1); }
+  V sign() const { return a_.descending ? V(-1) : V(1); }
   // Only differences count: what all scores of a row have in common shall not cost digits.
-  T start(std::size_t lane) const { return row_of(a_.scores, lane, a_.n)[0]; }
+  V start(std::size_t lane) const { return row_of(a_.scores, lane, a_.n)[0]; }
 
   // Copies kWide rows of `length` scalars, `stride` apart in the tile, into its lanes.
-  template <class From> static void gather(std::size_t length, std::size_t stride, T* to, From from) {
+  template <class S, class From> static void gather(std::size_t length, std::size_t stride, S* to, From from) {
     constexpr std::size_t kStrip = 64;  // of the tile in the nearest cache
     for (std::size_t begin = 0; begin < length; begin += kStrip) {
       const std::size_t end = std::min(length, begin + kStrip);
@@ -106,29 +110,33 @@ template <class F, class T> class Tile {
 
   // From the scores to the last values; keeps what every comparator swaps.
   void run_values() {
-    T* const v = values_.get();
+    V* const v = values_.get();
     gather(a_.n, kWide, v, [this](std::size_t lane, std::size_t i) {
-      return sign() * (row_of(a_.scores, lane, a_.n)[i] - start(lane));
+      return sign() * (V(row_of(a_.scores, lane, a_.n)[i]) - start(lane));
     });
-    Pack<T> scale, live = Pack<T>{} + T(a_.n);
     for (std::size_t lane = 0; lane < kWide; ++lane) {
       const std::size_t row = first_ + std::min(lane, count_ - 1);
-      scale[lane] = scale_of<F, T>(a_.temperature[row * a_.temperature_stride]);
-      if (a_.count) live[lane] = T(a_.count[row]);
+      scale_[lane] = scale_of<F<V>, V>(a_.temperature[row * a_.temperature_stride]);
+      live_[lane] = V(a_.count ? std::size_t(a_.count[row]) : a_.n);
     }
-    unit_ = scale / F::kUnit;
     for (std::size_t c = 0; c < a_.size; ++c) {
-      T *low = wire(v, a_.low[c]), *high = wire(v, a_.high[c]);
-      const Pack<T> a = load(low), b = load(high), gap = b - a;
-      Swap<T> swap = swap_at<F, T>(gap, scale);
-      if (a_.count) {
-        const Mask<T> idle = Pack<T>{} + T(a_.high[c]) >= live;
-        swap.part = idle ? Pack<T>{} : swap.part, swap.slope = idle ? Pack<T>{} : swap.slope;
-      }
-      store(low, a + swap.part * gap), store(high, b - swap.part * gap);
-      store(part_.get() + c * kWide, swap.part);
-      if (a_.upstream) store(gap_.get() + c * kWide, gap), store(slope_.get() + c * kWide, swap.slope);
+      for (std::size_t lane = 0; lane < kWide; lane += kLanes<V>) compare(c, lane);
     }
+  }
+
+  // Comparator c, in a pack of lanes.
+  void compare(std::size_t c, std::size_t lane) {
+    V *low = wire(values_.get(), a_.low[c]) + lane, *high = wire(values_.get(), a_.high[c]) + lane;
+    const Pack<V> a = load(low), b = load(high), gap = b - a;
+    Swap<V> swap = swap_at<F<V>, V>(gap, load(scale_ + lane));
+    if (a_.count) {
+      const Mask<V> idle = Pack<V>{} + V(a_.high[c]) >= load(live_ + lane);
+      swap.part = idle ? Pack<V>{} : swap.part, swap.slope = idle ? Pack<V>{} : swap.slope;
+    }
+    store(low, a + swap.part * gap), store(high, b - swap.part * gap);
+    const std::size_t at = c * kWide + lane;
+    for (std::size_t i = 0; i < kLanes<V>; ++i) part_.get()[at + i] = T(swap.part[i]);
+    if (a_.upstream) store(gap_.get() + at, gap), store(slope_.get() + at, swap.slope);
   }
 
   // From E to the rows [column, column + width) of P; keeps Q_i - Q_j if a gradient is wanted.
@@ -136,7 +144,11 @@ template <class F, class T> class Tile {
     T* const q = q_.get();
     const std::size_t stride = width * kWide;
     std::fill_n(q, a_.n * stride, T(0));
-    for (std::size_t j = 0; j < width; ++j) {
+    for (std::size_t j = 0; a_.weights && j < a_.k; ++j) {
+      T* const at = wire(q, a_.outputs[j]);
+      for (std::size_t lane = 0; lane < kWide; ++lane) at[lane] = row_of(a_.weights, lane, a_.k)[j];
+    }
+    for (std::size_t j = 0; !a_.weights && j < width; ++j) {
       std::fill_n(q + std::size_t(a_.outputs[column + j]) * stride + j * kWide, kWide, T(1));
     }
     for (std::size_t c = a_.size; c-- > 0;) {
@@ -156,7 +168,7 @@ template <class F, class T> class Tile {
     const std::size_t stride = width * kWide;
     for (std::size_t j = 0; j < width; ++j) {
       gather(a_.n, stride, r + j * kWide, [=, this](std::size_t lane, std::size_t i) {
-        return row_of(a_.upstream, lane, a_.k * a_.n)[(column + j) * a_.n + i];
+        return row_of(a_.upstream, lane, rows_ * a_.n)[(column + j) * a_.n + i];
       });
     }
     for (std::size_t c = 0; c < a_.size; ++c) {
@@ -175,74 +187,96 @@ template <class F, class T> class Tile {
   // From the gradients of the last values to those of the scores.
   // With d = dL/da' - dL/db': dL/dgap = part d - f/τ (dL/dpart + gap d).
   void run_values_back() {
-    T* const g = values_.get();
-    std::fill_n(g, a_.n * kWide, T(0));
+    V* const g = values_.get();
+    std::fill_n(g, a_.n * kWide, V(0));
     for (std::size_t j = 0; !a_.matrix && j < a_.k; ++j) {
       for (std::size_t lane = 0; lane < kWide; ++lane) {
-        g[std::size_t(a_.outputs[j]) * kWide + lane] = sign() * row_of(a_.upstream, lane, a_.k)[j];
+        wire(g, a_.outputs[j])[lane] = sign() * V(row_of(a_.upstream, lane, a_.k)[j]);
       }
     }
     for (std::size_t c = a_.size; c-- > 0;) {
-      T *low = wire(g, a_.low[c]), *high = wire(g, a_.high[c]);
-      const Pack<T> a = load(low), b = load(high), d = a - b;
-      const Pack<T> pull = load(pull_.get() + c * kWide) + load(gap_.get() + c * kWide) * d;
-      const Pack<T> steep = load(slope_.get() + c * kWide) * unit_;
-      const Pack<T> by_gap = load(part_.get() + c * kWide) * d - steep * pull;
-      store(low, a - by_gap), store(high, b + by_gap);
+      for (std::size_t lane = 0; lane < kWide; lane += kLanes<V>) compare_back(c, lane);
     }
+  }
+  void compare_back(std::size_t c, std::size_t lane) {
+    V *low = wire(values_.get(), a_.low[c]) + lane, *high = wire(values_.get(), a_.high[c]) + lane;
+    const std::size_t at = c * kWide + lane;
+    Pack<V> part, pull;
+    for (std::size_t i = 0; i < kLanes<V>; ++i) part[i] = V(part_.get()[at + i]), pull[i] = V(pull_.get()[at + i]);
+    const Pack<V> a = load(low), b = load(high), d = a - b;
+    const Pack<V> steep = load(slope_.get() + at) * (load(scale_ + lane) / F<V>::kUnit);
+    const Pack<V> by_gap = part * d - steep * (pull + load(gap_.get() + at) * d);
+    store(low, a - by_gap), store(high, b + by_gap);
   }
 
   void write_values() const {
     for (std::size_t lane = 0; lane < count_; ++lane) {
       for (std::size_t j = 0; j < a_.k; ++j) {
-        out_of(lane, a_.k)[j] = start(lane) + sign() * values_.get()[std::size_t(a_.outputs[j]) * kWide + lane];
+        out_of(lane, a_.k)[j] = T(start(lane) + sign() * wire(values_.get(), a_.outputs[j])[lane]);
       }
     }
   }
   void write_columns(std::size_t column, std::size_t width) const {
     for (std::size_t j = 0; j < width; ++j) {
       scatter(a_.n, [=, this](std::size_t lane, std::size_t i) {
-        out_of(lane, a_.k * a_.n)[(column + j) * a_.n + i] = q_.get()[(i * width + j) * kWide + lane];
+        out_of(lane, rows_ * a_.n)[(column + j) * a_.n + i] = q_.get()[(i * width + j) * kWide + lane];
       });
     }
   }
   void write_gradients() const {
     scatter(a_.n, [this](std::size_t lane, std::size_t i) {
-      out_of(lane, a_.n)[i] = sign() * values_.get()[i * kWide + lane];
+      out_of(lane, a_.n)[i] = T(sign() * values_.get()[i * kWide + lane]);
     });
   }
+  // What comes out of the network when the upstream goes in.
+  void write_by_weights() const {
+    for (std::size_t lane = 0; lane < count_; ++lane) {
+      T* const out = static_cast<T*>(a_.by_weights) + (first_ + lane) * a_.k;
+      for (std::size_t j = 0; j < a_.k; ++j) out[j] = wire(q_.get(), a_.outputs[j])[lane];
+    }
+  }
 
-  static T* wire(T* tile, std::int32_t i) { return tile + std::size_t(i) * kWide; }
+  template <class S> static S* wire(S* tile, std::int32_t i) { return tile + std::size_t(i) * kWide; }
 
   const Network& a_;
-  std::size_t first_ = 0, count_ = 0, columns_;
-  Pack<T> unit_{};  // 1/τ
-  Scratch<T> values_, part_, gap_, slope_, pull_, q_, difference_;
+  std::size_t first_ = 0, count_ = 0, rows_, columns_;
+  V scale_[kWide], live_[kWide];  // of every lane: 1/τ in the unit of F, and how many wires are not idle
+  Scratch<V> values_;
+  Scratch<T> part_;
+  Scratch<V> gap_, slope_;
+  Scratch<T> pull_, q_, difference_;
 };
 
-template <class F, class T> void run(const Network& a) {
-  constexpr std::size_t wide = Tile<F, T>::kWide, grain = 16384;
+template <template <class> class F, class T, class V> void run_tiles(const Network& a) {
+  constexpr std::size_t wide = kLanes<T>, grain = 16384;
   const std::size_t tiles = (a.rows + wide - 1) / wide;
-  const std::size_t work = a.rows * a.size * (a.matrix ? a.k : 1) / grain;
+  const std::size_t work = a.rows * a.size * (a.matrix && !a.weights ? a.k : 1) / grain;
   const std::size_t most = std::min<std::size_t>({std::size_t(std::max(a.threads, 1)), tiles, Team::kMost});
   const Team team{static_cast<int>(std::clamp<std::size_t>(work, 1, most))};
   team.split_evenly(tiles, [&](std::size_t begin, std::size_t end) {
-    Tile<F, T> rows(a);
+    Tile<F, T, V> rows(a);
     for (std::size_t tile = begin; tile < end; ++tile) rows.run(tile * wide);
   });
 }
+
+template <template <class> class F, class T> void run(const Network& a) {
+  return a.matrix ? run_tiles<F, T, double>(a) : run_tiles<F, T, T>(a);
+}
+
+template <class T> using LogisticPhiQuarter = LogisticPhi<T, 4>;
+template <class T> using LogisticPhiHalf = LogisticPhi<T, 2>;
 
 template <class T> void run(const Network& a) {
   if (a.rows == 0 || a.n == 0 || a.k == 0) return;
   const NoDenormals guard;
   switch (static_cast<Comparator>(a.comparator)) {
-    case Comparator::logistic: return run<Logistic<T>, T>(a);
-    case Comparator::cauchy: return run<Cauchy<T>, T>(a);
-    case Comparator::reciprocal: return run<Reciprocal<T>, T>(a);
-    case Comparator::optimal: return run<Optimal<T>, T>(a);
-    case Comparator::gaussian: return run<Normal<T>, T>(a);
-    case Comparator::logistic_phi_quarter: return run<LogisticPhi<T, 4>, T>(a);
-    case Comparator::logistic_phi_half: return run<LogisticPhi<T, 2>, T>(a);
+    case Comparator::logistic: return run<Logistic, T>(a);
+    case Comparator::cauchy: return run<Cauchy, T>(a);
+    case Comparator::reciprocal: return run<Reciprocal, T>(a);
+    case Comparator::optimal: return run<Optimal, T>(a);
+    case Comparator::gaussian: return run<Normal, T>(a);
+    case Comparator::logistic_phi_quarter: return run<LogisticPhiQuarter, T>(a);
+    case Comparator::logistic_phi_half: return run<LogisticPhiHalf, T>(a);
   }
   throw unknown_choice();
 }

@@ -88,3 +88,61 @@ def test_threads_share_the_rows():
         finally:
             torch.set_num_threads(before)
     assert all(map(torch.equal, *results))
+
+
+# ---- soft top-k ---------------------------------------------------------------------------------
+
+
+def _topk(x, k, temperature, **options):
+    return so.soft_topk(x, k, method=NetworkMethod(**options), temperature=temperature)
+
+
+@pytest.mark.parametrize("comparator", [c[0] for c in _STEPS])
+def test_a_soft_topk_in_float32_is_that_in_float64(comparator):
+    """Values are in float64 inside: no comparator enlarges what was rounded, however steep.
+
+    A gradient is a sum of slopes of up to 1/τ, each of which is rounded.
+    """
+    generator = torch.Generator().manual_seed(3)
+    x, upstream = torch.randn(2, 19, 40, generator=generator)
+    for temperature in (1.0, 0.05, 1e-3):
+        found = []
+        for dtype in (torch.float32, torch.float64):
+            leaf, before = x.to(dtype).requires_grad_(), _native.calls["network"]
+            p = _topk(leaf, 4.5, temperature, comparator=comparator)
+            (gradient,) = torch.autograd.grad(p, leaf, upstream.to(dtype))
+            assert _native.calls["network"] == before + 2
+            found.append((p.detach().double(), gradient.double()))
+        (p, gradient), (exact, exact_gradient) = found
+        torch.testing.assert_close(p, exact, rtol=0, atol=1e-6)
+        atol = 1e-5 * exact_gradient.abs().max().item() + 1e-7 / temperature
+        torch.testing.assert_close(gradient, exact_gradient, rtol=0, atol=atol)
+
+
+def test_a_soft_topk_of_rows_with_networks_of_their_own():
+    """Compiled and plain, with absent and certain scores, and with k of either kind."""
+    x = torch.randn(5, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    x[1, 3], x[2, 5], x[3, 1], x[3, 2] = -torch.inf, torch.inf, torch.inf, -torch.inf
+    k = torch.tensor([0.0, 2.5, 3.0, 9.2, 12.0], dtype=torch.float64)
+    upstream, found = torch.linspace(-1, 2, 60, dtype=torch.float64).cos().view(5, 12), []
+    for kind in ("native", "torch"):
+        with _native.use(kind):
+            leaves = x.clone().requires_grad_(), k.clone().requires_grad_()
+            p = _topk(*leaves, 0.4)
+            found.append((p.detach(), *torch.autograd.grad(p, leaves, upstream)))
+    for compiled, plain in zip(*found, strict=True):
+        torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-11)
+
+
+def test_what_vmap_cannot_do_says_so():
+    x = torch.randn(3, 6, generator=torch.Generator().manual_seed(5))
+
+    def loss(row):
+        return so.soft_topk(row, 2, method="network").square().sum()
+
+    gradients = torch.func.vmap(torch.func.grad(loss))(x)
+    one_by_one = torch.stack([torch.func.grad(loss)(row) for row in x])
+    torch.testing.assert_close(gradients, one_by_one, rtol=0, atol=1e-6)
+    for more in (torch.func.hessian(loss), torch.func.jacrev(torch.func.grad(loss))):
+        with pytest.raises(NotImplementedError, match="under vmap, where nobody can look at k"):
+            torch.func.vmap(more)(x)

@@ -90,7 +90,7 @@ FIELDS = {
     "projected_rank_backward": _PROJECTION,
     "projected_sort_forward": _PROJECTION,
     "projected_sort_backward": _PROJECTION,
-    "network": "scores temperature count low high outputs upstream out "
+    "network": "scores temperature count low high outputs weights upstream out by_weights "
     "rows n k size temperature_stride comparator matrix descending wide threads",
     "row_softmax": "scores temperature p order count upstream gradient "
     "rows k n temperature_stride family descending wide threads",

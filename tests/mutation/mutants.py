@@ -117,8 +117,8 @@ COMPILED = (
     ),
     Mutant(
         "csrc/network/network.cpp",
-        "Pack<T>{} + T(a_.high[c]) >= live;",
-        "Pack<T>{} + T(a_.high[c]) > live;",
+        "Pack<V>{} + V(a_.high[c]) >= load(live_ + lane);",
+        "Pack<V>{} + V(a_.high[c]) > load(live_ + lane);",
         "comparators take the first absent element for a score",
         _laws("masked_out_elements and network"),
     ),

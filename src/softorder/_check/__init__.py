@@ -30,6 +30,7 @@ from softorder._check._mode import (
     plain,
     traceable,
     transformed,
+    unseen,
 )
 from softorder._check._options import (
     at_least,
@@ -135,6 +136,7 @@ __all__ = [
     "traceable",
     "transformed",
     "unpacked",
+    "unseen",
     "unused",
     "weights",
     "whole",

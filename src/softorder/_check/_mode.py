@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 from torch._C import _are_functorch_transforms_active, _is_tracing, _len_torch_dispatch_stack
+from torch._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling, is_dynamo_compiling
 
@@ -61,6 +62,19 @@ def plain(*values: Tensor | None) -> bool:
     except RuntimeError:  # there is no address
         return False
     return True
+
+
+def unseen(*values: Tensor) -> bool:
+    """Whether nobody can look at these numbers: a graph is being recorded, or vmap is at work."""
+    return is_compiling() or any(map(_batched, values))
+
+
+def _batched(value: Tensor) -> bool:
+    while is_functorch_wrapped_tensor(value):
+        if is_batchedtensor(value):
+            return True
+        value = get_unwrapped(value)
+    return False
 
 
 def at_hand(*values: Tensor) -> bool:

@@ -53,7 +53,7 @@ KERNELS = {
     "projected_rank_backward": "8P3N4i",
     "projected_sort_forward": "8P3N4i",
     "projected_sort_backward": "8P3N4i",
-    "network": "8P5N5i",
+    "network": "10P5N5i",
     "row_softmax": "7P4N4i",
     "one_entry_forward": "9P5N4i",
     "one_entry_backward": "9P5N3i",

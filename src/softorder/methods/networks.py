@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from types import MappingProxyType
 
-import torch
 from torch import Tensor
 
 from softorder import _check, networks
-from softorder.kernels import network
-from softorder.kernels.network import reference
-from softorder.kernels.network.comparators import COMPARATORS, PHI, named
+from softorder.kernels import _native, network
+from softorder.kernels.network import reference, topk
+from softorder.kernels.network.comparators import COMPARATORS, COMPILED, PHI, named
 from softorder.methods import fused
 from softorder.methods._base import register
-from softorder.methods.matrix import MatrixMethod, row_weights
-from softorder.networks.choice import selecting
+from softorder.methods.matrix import MatrixMethod
 
 #: Kinds that are the networks of fewer wires when their last wires are idle.
 _PADDED = ("pairwise", "splitter")
@@ -60,8 +57,8 @@ class NetworkMethod(MatrixMethod):
 
     A compiled kernel keeps the scores for the backward pass, and nothing else. Where the
     temperature learns, in torch.func, under torch.compile, and for other λ than 1/4 and 1/2, plain
-    torch keeps O(n k) per layer. A soft top-k has to look at k, to know which network: neither vmap
-    over k nor torch.compile can follow.
+    torch keeps O(n k) per layer. A soft top-k looks at k, to know which network; under vmap and
+    torch.compile an operator does, that has first derivatives only.
 
     Names elsewhere: `so.networks` compares the kinds with those of diffsort and difftopk. The
     comparators are their distributions. Of their steepness s (inverse_temperature in difftopk's
@@ -91,7 +88,6 @@ class NetworkMethod(MatrixMethod):
 
     name = "network"
     operators = ("soft_topk", "soft_sort", "soft_permutation")
-    untraced = ("soft_topk",)
     cost = MappingProxyType(
         {
             "soft_topk": "O(n k log n)",
@@ -117,7 +113,6 @@ class NetworkMethod(MatrixMethod):
                 "warm_limit_is_even",
                 "first_rows_are_the_first_rows",
                 "follows_a_permutation",
-                "lower_precision_is_rounded_higher_precision",
             ),
         }
     )
@@ -150,45 +145,21 @@ class NetworkMethod(MatrixMethod):
     def soft_topk(
         self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
     ) -> Tensor:
-        """The sum of the rows of the network that selects ⌈k⌉; rows of scores do not meet.
+        """The sum of the rows of the network that selects ⌈k⌉; rows of scores do not meet."""
+        rows, options = scores.shape[:-1], (self.kind, named(self.comparator, self.art_lambda))
+        k, temperature = k.expand(rows), temperature.expand(rows)
+        if _check.unseen(scores, k, temperature):
+            return topk.unseen(scores, k, temperature, *options)
+        select = self._select
+        if _check.eager() and options[1] in COMPILED and _native.serves(scores, temperature):
+            select = topk.compiled(*options)
+        return topk.topk(scores, k, temperature, select, _check.known_finite(scores))
 
-        What is certain has no wire, and does not count in the k that choose the network. In
-        float64, where steep comparators enlarge rounding errors that nobody sees.
-        """
-        if _check.known_finite(scores):
-            return self._finite_topk(scores, k, temperature)
-        certain = scores == math.inf
-        crowd = certain.sum(-1)
-        left = torch.where(k > crowd, k - crowd, 0.0)
-        p = self._finite_topk(torch.where(certain, -math.inf, scores), left, temperature)
-        share = (k / crowd.clamp(min=1)).clamp(max=1).unsqueeze(-1).to(p.dtype)
-        p = torch.where(certain, share, p)
-        return torch.where(scores.isnan().any(-1, keepdim=True), math.nan, p)
-
-    def _finite_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
-        x, rows = scores.reshape(-1, scores.shape[-1]).double(), scores.shape[:-1]
-        k, temperature = (v.expand(rows).reshape(-1) for v in (k, temperature))
-        wanted = k.detach().ceil().clamp(min=1)
-        sizes = wanted.unique().long().tolist()
-        if len(sizes) == 1:
-            p = self._first_rows(x, k, temperature, sizes[0])
-            return p.reshape(scores.shape).to(scores.dtype)
-        p = x if not sizes else torch.zeros_like(x)  # without rows, the empty input
-        for size in sizes:
-            chosen = wanted == size
-            part = self._first_rows(x[chosen], k[chosen], temperature[chosen], size)
-            p = p.index_put((chosen,), part)
-        return p.reshape(scores.shape).to(scores.dtype)
-
-    def _first_rows(self, x: Tensor, k: Tensor, temperature: Tensor, size: int) -> Tensor:
-        """A soft top-k by a network that selects `size`, also where that is all."""
-        method = (
-            self if self.kind else NetworkMethod(selecting(size), self.comparator, self.art_lambda)
-        )
-        p = method.weighted_rows(x, row_weights(k, x, size), temperature)
-        there = x != -math.inf
-        all_of_them = (k >= there.sum(-1)).unsqueeze(-1) & ~p.isnan()
-        return torch.where(all_of_them, there.to(p.dtype), p)  # columns sum to 1, but for roundings
+    def _select(self, x: Tensor, weights: Tensor, temperature: Tensor, size: int) -> Tensor:
+        """In float64, where steep comparators enlarge rounding errors that nobody sees."""
+        kind = topk.kind_for(self.kind, size)
+        method = NetworkMethod(kind, self.comparator, self.art_lambda)
+        return method.weighted_rows(x.double(), weights.double(), temperature)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         return self._run(scores, temperature, descending, scores.shape[-1], matrix=False)

@@ -66,8 +66,8 @@ class Sinkhorn(Method):
         max_entries: how many numbers of a plan may be kept, for rows of 256 scores and more; a
             larger plan is refused.
 
-    With the usual cost and anchors and finite scores, ranks and sorted values of long rows keep only
-    the part of the plan that is not nothing: about √(ε n) places of every score.
+    With the usual cost and anchors and finite scores, ranks and sorted values of long rows keep
+    only the part of the plan that is not nothing: about √(ε n) places of every score.
 
     With descending=True, for the largest k and in losses, the negative scores are transported.
 

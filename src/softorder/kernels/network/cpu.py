@@ -6,6 +6,7 @@ again, so that nothing else is kept: what it needs on its way, O(n k) for a few 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -73,6 +74,59 @@ def vjp(
     return by_scores, no_gradient(by_scores)
 
 
+def weighted(
+    x: Tensor, weights: Tensor, temperature: Tensor, kind: str | None, comparator: str
+) -> Tensor:
+    """Σ_j w_j P_j of a descending P, (rows, n), for w (rows, k); scores are finite or -inf."""
+    if _check.finite(x):
+        return _weighted(x, None, weights, None, temperature, kind, comparator)[0]
+    wires = _present(x)
+    found, _ = _weighted(wires.scores, wires.count, weights, None, temperature, kind, comparator)
+    return torch.empty_like(found).scatter(-1, wires.order, found)
+
+
+def weighted_vjp(
+    upstream: Tensor,
+    x: Tensor,
+    weights: Tensor,
+    temperature: Tensor,
+    kind: str | None,
+    comparator: str,
+) -> tuple[Tensor, Tensor]:
+    """The gradients of scores and weights."""
+    if _check.finite(x):
+        return _weighted(x, None, weights, upstream, temperature, kind, comparator)
+    wires = _present(x)
+    upstream = torch.where(x == -math.inf, 0.0, upstream).gather(-1, wires.order)
+    settings = temperature, kind, comparator
+    found, by_weights = _weighted(wires.scores, wires.count, weights, upstream, *settings)
+    by_scores = torch.empty_like(found).scatter(-1, wires.order, found)
+    return torch.where(x == -math.inf, 0.0, by_scores), by_weights
+
+
+def _present(x: Tensor) -> Wires:
+    live = x > -math.inf
+    return Wires(torch.where(live, x, 0.0), live)
+
+
+def _weighted(
+    x: Tensor,
+    count: Tensor | None,
+    weights: Tensor,
+    upstream: Tensor | None,
+    temperature: Tensor,
+    kind: str | None,
+    comparator: str,
+) -> tuple[Tensor, Tensor]:
+    """The sums; or with an upstream the two gradients."""
+    x, weights, k = x.contiguous(), weights.contiguous(), weights.shape[-1]
+    upstream = None if upstream is None else upstream.contiguous()
+    out, by_weights = torch.empty_like(x), torch.empty_like(weights)
+    settings = temperature, True, count, kind, comparator, k, True
+    _call(x, upstream, out, *settings, weights=weights, by_weights=by_weights)
+    return out, by_weights
+
+
 def _forward(
     scores: Tensor,
     count: Tensor | None,
@@ -119,6 +173,8 @@ def _call(
     comparator: str,
     k: int,
     matrix: bool,
+    weights: Tensor | None = None,
+    by_weights: Tensor | None = None,
 ) -> None:
     network = network_for(scores.shape[-1], k, kind)
     rows = scores.shape[:-1]
@@ -133,8 +189,10 @@ def _call(
         low.ctypes.data,
         high.ctypes.data,
         outputs.ctypes.data,
+        _native.pointer(weights),
         _native.pointer(upstream),
         _native.pointer(out),
+        _native.pointer(by_weights),
         rows.numel(),
         network.n,
         network.k,

@@ -93,7 +93,9 @@ def _rows(
     comparator: str,
     k: int,
 ) -> Tensor:
+    """Values in float64: steep comparators enlarge their rounding errors, not those of the rows."""
     plan = program(x.shape[-1], k, kind, x.device)
-    _, values = layers.wires_first(x, descending)
+    _, values = layers.wires_first(x.double(), descending)
     values, kept = layers.forward(plan, values, comparator, count, temperature)
-    return layers.back_to_front(plan, values, kept).movedim(0, -1)
+    kept = [keep.to(x.dtype) for keep in kept]
+    return layers.back_to_front(plan, values.to(x.dtype), kept).movedim(0, -1)

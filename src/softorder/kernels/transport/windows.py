@@ -1,10 +1,11 @@
 """The plan of one long row with an anchor for every score, where it is not nothing.
 
-At the solution the thresholds ascend: Σ_{l<a} t_l is ε log Σ_i exp((a gains_i - f_i)/ε), convex in a.
-So log P is concave in the anchor, and falls away on both sides of a score's best one: over about
-√(ε n) anchors where the scores lie evenly. In order of their gains, scores that are next to each other
-have next to the same anchors. A block of them shares a window, and everything that the other files of
-this folder say of (thresholds, scores) holds for (blocks, thresholds of the window, scores of the block).
+At the solution the thresholds ascend: Σ_{l<a} t_l = ε log Σ_i exp((a gains_i - f_i)/ε) is convex
+in a. So log P is concave in the anchor, and falls away on both sides of a score's best one: over
+about √(ε n) anchors where the scores lie evenly. In order of their gains, neighbours among the
+scores have almost the same anchors. A block of them shares a window, and everything that the other
+files of this folder say of (thresholds, scores) holds for (blocks, thresholds of the window, scores
+of the block).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SPARE = 2  # anchors on either side, for thresholds that are not yet where they
 
 
 class Windows:
-    """Of gains in ascending order (n,), thresholds centre + rest/scale (n - 1,), and scale = 1/ε."""
+    """Of ascending gains (n,), thresholds centre + rest/scale (n - 1,), and scale = 1/ε."""
 
     def __init__(
         self,
@@ -91,8 +92,8 @@ class Windows:
     def curvature(self, v: Tensor) -> Tensor:
         """J v.
 
-        Where nothing is cold, with y_a = -Σ_{l<a} v_l, it is Σ_{a≤l} Σ_i P_ai (y_a - Σ_b P_bi y_b): two
-        products with P.
+        Where nothing is cold it takes two products with P: with y_a = -Σ_{l<a} v_l,
+        it is Σ_{a≤l} Σ_i P_ai (y_a - Σ_b P_bi y_b).
         """
         if not self._warm:
             return self.by_threshold(self.each_curvature(v))
