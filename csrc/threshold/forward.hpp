@@ -21,6 +21,7 @@ template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, c
   const Threshold<T> b = answer.b;
   if (answer.shift == answer.shift) return shift_topk(p, n, answer.shift);
   if (std::isfinite(b.centre)) return write_topk<F>(x, p, n, b, scale);
+  if (b.centre != b.centre) return std::fill(p, p + n, b.centre);
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
     const Pack<T> none{};
     const Pack<T> z = scores == b.centre ? none - b.rest : scores - b.centre;
@@ -31,11 +32,29 @@ template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, c
   });
 }
 
-// Lists the scores that are not -inf; returns how many. `list` has room for a pack more.
-template <class T> std::size_t list_participants(const T* x, std::size_t n, T* list) {
+// ---- the scores that take part: those that are not -inf
+template <class T> inline Mask<T> takes_part(Pack<T> scores) {
+  return ~(scores == -std::numeric_limits<T>::infinity());
+}
+
+template <class T> std::size_t count_participants(const T* x, std::size_t n) {
+  Mask<T> some{};
+  for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) { some -= takes_part<T>(scores); });
+  return static_cast<std::size_t>(sum_lanes(some));
+}
+
+// Lists them; returns how many. What is behind `room` scores is not touched.
+template <class T> std::size_t list_participants(const T* x, std::size_t n, T* list, std::size_t room) {
   std::size_t kept = 0;
   for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) {
-    kept += append<T>(list + kept, scores, ~(scores == -std::numeric_limits<T>::infinity()));
+    if (kept + kLanes<T> <= room) {
+      kept += append<T>(list + kept, scores, takes_part<T>(scores));
+    } else {
+      T last[kLanes<T>];
+      const std::size_t count = append<T>(last, scores, takes_part<T>(scores));
+      std::copy_n(last, count, list + kept);
+      kept += count;
+    }
   });
   return kept;
 }
@@ -121,9 +140,24 @@ template <class F, class T> class Forward {
 
   Answer<T> solve(std::size_t row, const T* x, T* p) {
     std::size_t n = a_.n;
-    if (mask_) n = list_participants(x, n, list_), x = list_;
+    if (mask_) n = list(x), x = list_;
     const Threshold<T> b = solver_.solve(x, n, k(row), temperature(row), p);
     return {b, solver_.sweeps(), solver_.shift()};
+  }
+
+  // Every member of the team lists its part of the row, behind those before it.
+  std::size_t list(const T* x) {
+    const std::size_t n = a_.n;
+    if (team_.size == 1) return list_participants(x, n, list_, n);
+    std::size_t starts[Team::kMost + 1] = {};
+    team_.split(n, [&](std::size_t begin, std::size_t end, int member) {
+      starts[member + 1] = count_participants(x + begin, end - begin);
+    });
+    for (int member = 0; member < team_.size; ++member) starts[member + 1] += starts[member];
+    team_.split(n, [&](std::size_t begin, std::size_t end, int member) {
+      list_participants(x + begin, end - begin, list_ + starts[member], starts[member + 1] - starts[member]);
+    });
+    return starts[team_.size];
   }
 
   // What a tile has left to do.
@@ -135,9 +169,7 @@ template <class F, class T> class Forward {
       answer.sweeps += found.sweeps;
       return answer;
     }
-    std::size_t n = a_.n;
-    if (mask_) n = list_participants(x, n, list_), x = list_;
-    const Threshold<T> b = solver_.balance(x, n, k(row), found.temperature, found.b);
+    const Threshold<T> b = solver_.balance(x, a_.n, k(row), found.temperature, found.b);
     return {b, found.sweeps + solver_.sweeps()};
   }
 

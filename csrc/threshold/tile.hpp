@@ -20,8 +20,7 @@ template <class F, class T> class Tile {
   static constexpr std::size_t kMostScores = 64, kRows = kLanes<T>;
 
   // What becomes of a row. solved: b is its threshold. gap: b is somewhere between the two scores
-  // that hold it, where tails underflow. open: it holds infinities, its k has no root, or there is
-  // none in sight.
+  // that hold it, where tails underflow. open: it holds +inf, its k has no root, or there is none in sight.
   enum class End { solved, gap, open };
 
   struct Row {
@@ -41,8 +40,9 @@ template <class F, class T> class Tile {
 
   void solve(const T* x, Row* rows, std::size_t count) {
     load_rows(x, count);
-    prepare(rows, count);
     find_moments();
+    prepare(rows, count);
+    usable_ = valid_ & (absolute<T>(mean_) < kInfinite);  // false for NaN
     const Mask<T> rough = ~(variance_ < T(9) * tau_ * tau_);
     sorted_ = any<T>(rough);
     if (!sorted_) {
@@ -88,32 +88,51 @@ template <class F, class T> class Tile {
     }
   }
 
-  // ---- what depends on k and τ alone: rows mostly share both
+  // ---- what depends on k, τ and how many scores take part: rows mostly share them
   void prepare(const Row* rows, std::size_t count) {
+    bool changed = false;
     for (std::size_t lane = 0; lane < kRows; ++lane) {
       const Row& row = rows[lane < count ? lane : 0];
-      if (row.k == k_[lane] && row.temperature == temperature_[lane]) continue;
-      set_lane(lane, row.k, row.temperature);
+      if (row.temperature != temperature_[lane]) {
+        temperature_[lane] = row.temperature, changed = true;
+        tau_[lane] = T(row.temperature), scale_[lane] = scale_of<F, T>(row.temperature);
+      }
+      if (row.k == k_[lane] && participants_[lane] == n_of_[lane]) continue;
+      k_[lane] = row.k, n_of_[lane] = participants_[lane], changed = true;
+      set_lane(lane, row.k, double(participants_[lane]));
+    }
+    if (!changed) return;
+    same_place_ = alike_ = true;
+    for (std::size_t i = 1; i < kRows; ++i) {
+      same_place_ = same_place_ && whole_[i] == whole_[0];
+      alike_ = alike_ && k_[i] == k_[0] && temperature_[i] == temperature_[0] && n_of_[i] == n_of_[0];
     }
   }
 
-  void set_lane(std::size_t lane, double k, double temperature) {
-    const double n = double(n_);
-    k_[lane] = k, temperature_[lane] = temperature;
+  void set_lane(std::size_t lane, double k, double n) {
     valid_[lane] = k > 0 && k < n ? -1 : 0;
-    if (!valid_[lane]) k = 0.5 * n;
-    const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
-    tau_[lane] = T(temperature), scale_[lane] = scale_of<F, T>(temperature);
-    whole_[lane] = T(whole), part_[lane] = T(part);
+    if (!valid_[lane]) n = std::max(n, 1.0), k = 0.5 * n;
+    whole_[lane] = T(std::floor(k)), part_[lane] = T(k - std::floor(k));
     most_[lane] = k < 1 ? T(k) : kInfinite, most_left_[lane] = n - k < 1 ? T(n - k) : kInfinite;
-    part_quantile_[lane] = T(part > 0 ? F::quantile(part) : 0);
-    low_quantile_[lane] = T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1))));
-    high_quantile_[lane] = T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1))));
-    own_[lane] = T(F::quantile(k / n)), bell_[lane] = T(-Normal<double>::quantile(k / n));
-    alike_ = true;
-    for (std::size_t i = 1; i < kRows; ++i) {
-      alike_ = alike_ && k_[i] == k_[0] && temperature_[i] == temperature_[0];
-    }
+    const Quantiles& at = quantiles(k, n);
+    part_quantile_[lane] = at.part, low_quantile_[lane] = at.low, high_quantile_[lane] = at.high;
+    own_[lane] = at.own, bell_[lane] = at.bell;
+  }
+
+  // Of F, where a bracket or a guess wants them, and of the normal density.
+  struct Quantiles {
+    double k = -1, n = -1;
+    T part, low, high, own, bell;
+  };
+
+  const Quantiles& quantiles(double k, double n) {
+    Quantiles& known = quantiles_[(std::size_t(k) + 5 * std::size_t(n)) % kKnown];
+    if (known.k == k && known.n == n) return known;
+    const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
+    known = {k, n, T(part > 0 ? F::quantile(part) : 0), T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1)))),
+             T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1)))), T(F::quantile(k / n)),
+             T(-Normal<double>::quantile(k / n))};
+    return known;
   }
 
   // ---- the starting guess
@@ -126,9 +145,27 @@ template <class F, class T> class Tile {
       sum += z, squares += z * z;
       lowest_ = smaller<T>(lowest_, scores_[i]), highest_ = larger<T>(highest_, scores_[i]);
     }
-    const T share = T(1) / T(n_);
+    if (any<T>(lowest_ == -kInfinite)) return find_moments_of_some();
+    if (some_) participants_ = Mask<T>{} + int(n_), some_ = false;
+    set_moments(sum, squares, origin, Pack<T>{} + T(1) / T(n_));
+  }
+
+  // The same where scores of -inf take no part.
+  void find_moments_of_some() {
+    Pack<T> sum{}, squares{};
+    const Pack<T> origin = highest_;
+    lowest_ = origin, participants_ = Mask<T>{}, some_ = true;
+    for (std::size_t i = 0; i < n_; ++i) {
+      const Mask<T> takes_part = scores_[i] != -kInfinite;
+      const Pack<T> z = takes_part ? scores_[i] - origin : Pack<T>{};
+      sum += z, squares += z * z, participants_ -= takes_part;
+      lowest_ = takes_part ? smaller<T>(lowest_, scores_[i]) : lowest_;
+    }
+    set_moments(sum, squares, origin, T(1) / __builtin_convertvector(participants_, Pack<T>));
+  }
+
+  void set_moments(Pack<T> sum, Pack<T> squares, Pack<T> origin, Pack<T> share) {
     const Pack<T> mean = sum * share, variance = squares * share - mean * mean;
-    usable_ = valid_ & (absolute<T>(mean) < kInfinite);  // false for NaN
     mean_ = mean + origin, variance_ = variance < T(0) ? Pack<T>{} : variance;  // NaN: too large
   }
 
@@ -157,7 +194,7 @@ template <class F, class T> class Tile {
       const Pack<T> ratio = root(variance_) / tau_;
       const double typical = sum_lanes(ratio) / double(kRows);
       if (alike_ && typical > 0.05 && valid_[0]) {
-        const auto known = guess_.smooth(k_[0] / double(n_), typical, double(rough[0]) / temperature_[0]);
+        const auto known = guess_.smooth(k_[0] / double(n_of_[0]), typical, double(rough[0]) / temperature_[0]);
         return tau_ * (T(known.root) + T(known.slope) * (ratio - T(known.ratio)));
       }
     }
@@ -166,14 +203,16 @@ template <class F, class T> class Tile {
 
   // The score `next` places behind the one at which k is reached.
   Pack<T> ranked(int next) const {
-    const auto at = [&](std::size_t lane) {
-      const int place = static_cast<int>(whole_[lane]) + next;
+    if (same_place_) {
+      const int place = static_cast<int>(whole_[0]) + next;
       return place < 0 ? Pack<T>{} + kInfinite : place < int(n_) ? scores_[place] : Pack<T>{} - kInfinite;
-    };
-    if (alike_) return at(0);
-    Pack<T> found;
-    for (std::size_t lane = 0; lane < kRows; ++lane) found[lane] = at(lane)[lane];
-    return found;
+    }
+    T found[kRows];
+    for (std::size_t lane = 0; lane < kRows; ++lane) {
+      const int place = static_cast<int>(whole_[lane]) + next;
+      found[lane] = place < 0 ? kInfinite : place < int(n_) ? scores_[place][lane] : -kInfinite;
+    }
+    return load(found);
   }
 
   void sort_rows() {
@@ -216,10 +255,11 @@ template <class F, class T> class Tile {
   void solve_sorted() {
     const Pack<T> scale = scale_, none{};
     Pack<T> lower_at[kMostScores + 1], fall[kMostScores];
-    lower_at[n_] = none, lower_at[n_ - 1] = none + T(1);
+    lower_at[n_] = none, lower_at[n_ - 1] = scores_[n_ - 1] == -kInfinite ? none : none + T(1);
     for (std::size_t i = n_ - 1; i-- > 0;) {
-      fall[i] = exp2_minus<T>(scores_[i] - scores_[i + 1], scale);
-      lower_at[i] = T(1) + fall[i] * lower_at[i + 1];
+      const Mask<T> last = scores_[i + 1] == -kInfinite;  // what is behind takes no part
+      fall[i] = last ? none : exp2_minus<T>(scores_[i] - scores_[i + 1], scale);
+      lower_at[i] = scores_[i] == -kInfinite ? none : T(1) + fall[i] * lower_at[i + 1];
     }
     Pack<T> upper_at{}, upper{}, lower = lower_at[0], high = scores_[0], low = scores_[0], above{};
     for (std::size_t i = 0; i < n_; ++i) {
@@ -227,7 +267,8 @@ template <class F, class T> class Tile {
       const Pack<T> missing = (whole_ - T(i)) + (part_ - T(0.5));
       const Mask<T> below = T(0.5) * (lower_at[i] - upper_at) < missing;  // b is below x_i
       upper = below ? upper_at : upper, high = below ? scores_[i] : high;
-      lower = below ? lower_at[i + 1] : lower, low = below ? scores_[std::min(i + 1, n_ - 1)] : low;
+      const Pack<T> next = scores_[std::min(i + 1, n_ - 1)];
+      lower = below ? lower_at[i + 1] : lower, low = below ? (next == -kInfinite ? scores_[i] : next) : low;
       above = below ? none + T(i + 1) : above;
     }
     const Pack<T> extra = (above - whole_) - part_, gap = high - low, across = exp2_minus<T>(gap, scale);
@@ -459,10 +500,14 @@ template <class F, class T> class Tile {
 
   std::size_t n_, padded_;
   std::size_t first_reached_ = 0, last_reached_ = 0;  // between these places of sorted rows k is reached
-  bool any_gap_, sorted_ = false, alike_ = false;
+  bool any_gap_, sorted_ = false, some_ = true;
+  bool alike_ = false, same_place_ = false;  // k, τ and participants of all rows; the place of the k-th score
   Guess<F, T> guess_;
   Pack<T> scores_[kMostScores];
   double k_[kRows] = {}, temperature_[kRows] = {};
+  Mask<T> participants_{}, n_of_{};  // how many there are; of how many the numbers below are
+  static constexpr std::size_t kKnown = 64;
+  Quantiles quantiles_[kKnown];
   Pack<T> tau_{}, scale_{}, whole_{}, part_{}, most_{}, most_left_{};
   Pack<T> part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
   Pack<T> mean_{}, variance_{}, lowest_{}, highest_{}, width_{}, centre_{}, at_{}, low_{}, high_{};

@@ -72,7 +72,7 @@ def broadcasts(shape: Iterable[int], target: Iterable[int]) -> bool:
     """Whether the one shape broadcasts to the other."""
     shape, target = tuple(shape), tuple(target)
     ends = zip(reversed(shape), reversed(target), strict=False)
-    return len(shape) <= len(target) and all(a in (1, b) for a, b in ends)
+    return len(shape) <= len(target) and all(a == 1 or a == b for a, b in ends)
 
 
 def refuse(name: str, wrong: Tensor, message: Callable[[], str]) -> None:

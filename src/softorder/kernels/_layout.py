@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -11,8 +12,16 @@ from torch import Tensor
 FORMATS = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}
 
 
-def layout(*operands: Tensor) -> array[int]:
-    """The axes that number the rows, and the strides of all operands, which have one shape.
+def layout_of(*operands: Tensor | None) -> array[int] | None:
+    """The layout of operands of one shape, the last of which may be missing; None for dense ones."""
+    for operand in operands:
+        if operand is not None and not operand.is_contiguous():
+            return array("q", layout([v for v in operands if v is not None]))
+    return None
+
+
+def layout(operands: Sequence[Tensor]) -> list[int]:
+    """The axes that number the rows, and the strides of all operands.
 
     Axes that every operand passes like a single one are one.
     """
@@ -32,4 +41,4 @@ def layout(*operands: Tensor) -> array[int]:
     for place, stride in enumerate(strides):
         numbers += [steps[place] for _, steps in axes]
         numbers.append(stride[-1] if n > 1 else 1)
-    return array("q", numbers)
+    return numbers

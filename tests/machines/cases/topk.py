@@ -209,7 +209,7 @@ def _mask(x: Tensor) -> Tensor:
 def _across(x: Tensor, operands: int, mask: Tensor) -> Tensor:
     """The layout of so many matrices whose rows are columns in memory, and of a mask."""
     column = torch.empty(x.shape[::-1], dtype=x.dtype).T
-    return torch.tensor(layout(*[column] * operands, mask))
+    return torch.tensor(layout([column] * operands + [mask]))
 
 
 def _within(unit: Tensor, answer: str, dtype: torch.dtype) -> Tensor:

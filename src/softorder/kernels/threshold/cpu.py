@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softorder.kernels import _native
-from softorder.kernels._layout import FORMATS, layout
+from softorder.kernels._layout import FORMATS, layout_of
 from softorder.kernels.formulas import exact
 
 
@@ -44,12 +44,9 @@ def _solve(
     rows, centre = b.numel() // 2, _native.pointer(b)
     k, k_stride = _native.dense(k, shape)
     temperature, temperature_stride = _native.dense(temperature, shape)
-    places = None
-    if mask is not None:
+    if mask is not None and mask.shape != x.shape:
         mask = mask.expand(x.shape)
-        places = layout(x, x if p is None else p, mask)
-    elif not x.is_contiguous():
-        places = layout(x, x if p is None else p)
+    places = layout_of(x, x if p is None else p, mask)
     _native.call(
         "topk_forward",
         _native.pointer(x),
@@ -91,16 +88,13 @@ def backward(
     by_row = b.new_empty((1 + by_temperature, *shape), dtype=torch.float64)
     rows, centre, by_k = b.numel() // 2, _native.pointer(b), _native.pointer(by_row)
     temperature, stride = _native.dense(temperature, shape)
-    places = None
     if index is not None:
         index, upstream = index.contiguous(), upstream.to(b.dtype).contiguous()
     elif upstream.dtype != scores.dtype:
         upstream = upstream.to(scores.dtype)
-    if mask is not None:
+    if mask is not None and mask.shape != scores.shape:
         mask = mask.expand(scores.shape)
-    inner = scores if index is not None else upstream
-    if mask is not None or not (scores.is_contiguous() and inner.is_contiguous()):
-        places = layout(scores, inner, by_scores, *(() if mask is None else (mask,)))
+    places = layout_of(scores, upstream if index is None else scores, by_scores, mask)
     _native.call(
         "topk_backward",
         _native.pointer(scores),
