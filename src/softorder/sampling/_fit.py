@@ -30,6 +30,7 @@ _TINY = torch.finfo(torch.float64).tiny
 Mean = Callable[[Tensor, Tensor, torch.dtype], tuple[Share, Subsets]]
 
 
+@torch.compiler.disable  # how many steps it takes depends on numbers: torch.compile goes around it
 def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
     """u with m(u) = probs and Σ σ(u) = k, in float64, ±inf for units that are certain.
 
