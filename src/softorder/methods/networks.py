@@ -150,7 +150,7 @@ class NetworkMethod(MatrixMethod):
         k, temperature = k.expand(rows), temperature.expand(rows)
         if _check.unseen(scores, k, temperature):
             return topk.unseen(scores, k, temperature, *options)
-        select = self._select
+        select: topk.Select = self._select
         if _check.eager() and options[1] in COMPILED and _native.serves(scores, temperature):
             select = topk.compiled(*options)
         return topk.topk(scores, k, temperature, select, _check.known_finite(scores))

@@ -103,9 +103,9 @@ def _rows(values: Tensor, of: Tensor | None, rows: list[LongRow]) -> Any:
 
 def _long_rows(gains: Tensor, temperature: Tensor, setting: Any) -> list[LongRow]:
     levels, _, centre, rest = setting
-    rows = zip(*(v.reshape(-1, v.shape[-1]) for v in (gains, levels, centre, rest)), strict=True)
-    scales = scale_of(temperature).reshape(-1)
-    return [LongRow.of(*row, scale) for row, scale in zip(rows, scales, strict=True)]
+    parts = [v.reshape(-1, v.shape[-1]) for v in (gains, levels, centre, rest)]
+    parts.append(scale_of(temperature).reshape(-1))
+    return [LongRow.of(*row) for row in zip(*parts, strict=True)]
 
 
 def _whole_backward(

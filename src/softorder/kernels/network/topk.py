@@ -149,8 +149,8 @@ def _vjp(
         return topk(scores, k, temperature, select, finite=False)
 
     inputs = (scores, k, temperature) if by_temperature else (scores, k)
-    found = _autograd.vjp(result, inputs, upstream)
-    return (*found, no_gradient(found[1])) if len(found) == 2 else found
+    by_scores, by_k, *by_others = _autograd.vjp(result, inputs, upstream)
+    return by_scores, by_k, by_others[0] if by_others else no_gradient(by_k)
 
 
 def _select(scores: Tensor, kind: str | None, comparator: str) -> Select:
