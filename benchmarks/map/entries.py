@@ -269,7 +269,7 @@ def target_of(case: Case) -> Tensor:
 def hot_target(case: Case) -> Tensor:
     """The K largest of scores with noise; for Cauchy's loss none may be quite 0 or 1."""
     noise = torch.randn(case.shape.rows, case.shape.n, generator=torch.Generator().manual_seed(1))
-    return so.soft_topk(case.scores() + noise, case.k, temperature=case.temperature)
+    return so.soft_topk(case.scores() + noise, case.k, method="cauchy", temperature=0.1)
 
 
 def relevance_of(case: Case) -> Tensor:
