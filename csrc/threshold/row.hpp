@@ -35,14 +35,14 @@ template <class T> Moments robust_moments(const T* x, std::size_t n) {
 template <class T> class RowSums {
  public:
   RowSums(const T* x, std::size_t n) : x_(x), n_(n), origin_(x[0]) {
-    constexpr std::size_t chunk = 64, packs = chunk / kLanes<T>;
+    constexpr std::size_t chunk = 64, packs = chunk / kLanes<T>, ways = std::min<std::size_t>(packs, 4);
     const std::size_t stride = n <= kSample ? chunk : n / (kSample / chunk);
-    Pack<T> sums[packs] = {}, squares[packs] = {}, peak{};
+    Pack<T> sums[ways] = {}, squares[ways] = {}, peak{};
     for (std::size_t begin = 0; begin + chunk <= n; begin += stride, count_ += chunk) {
 #pragma GCC unroll 16
       for (std::size_t i = 0; i < packs; ++i) {
         const Pack<T> z = load(x + begin + i * kLanes<T>) - origin_, square = z * z;
-        sums[i] += z, squares[i] += square, peak = larger<T>(peak, square);
+        sums[i % ways] += z, squares[i % ways] += square, peak = larger<T>(peak, square);
       }
     }
     const std::size_t rest = n <= kSample ? n % chunk : 0;
@@ -52,7 +52,7 @@ template <class T> class RowSums {
       const Pack<T> z = (whole || scores > -infinity ? scores : Pack<T>{} + origin_) - origin_;
       sums[0] += z, squares[0] += z * z, peak = larger<T>(peak, z * z), count_ += double(lanes);
     });
-    for (std::size_t i = 1; i < packs; ++i) sums[0] += sums[i], squares[0] += squares[i];
+    for (std::size_t i = 1; i < ways; ++i) sums[0] += sums[i], squares[0] += squares[i];
     mean_ = sum_lanes(sums[0]) / count_, square_ = sum_lanes(squares[0]), peak_ = largest_lane(peak);
   }
 

@@ -139,11 +139,9 @@ template <class F, class T> class Tile {
   void find_moments() {
     Pack<T> sum{}, squares{};
     const Pack<T> origin = scores_[0];
-    lowest_ = highest_ = origin;
     for (std::size_t i = 0; i < n_; ++i) {
       const Pack<T> z = scores_[i] - origin;
       sum += z, squares += z * z;
-      lowest_ = smaller<T>(lowest_, scores_[i]), highest_ = larger<T>(highest_, scores_[i]);
     }
     if (any<T>(lowest_ == -kInfinite)) return find_moments_of_some();
     if (some_) participants_ = Mask<T>{} + int(n_), some_ = false;
@@ -176,13 +174,17 @@ template <class F, class T> class Tile {
 
   // From the row's moments, where τ is large. With q = F^-1(k/n), b is between min - qτ and max - qτ.
   void start_smooth() {
+    Pack<T> lowest = scores_[0], highest = scores_[0];
+    for (std::size_t i = 1; i < n_; ++i) {
+      lowest = smaller<T>(lowest, scores_[i]), highest = larger<T>(highest, scores_[i]);
+    }
     centre_ = mean_ + smooth_distance();
-    low_ = (lowest_ - centre_) - tau_ * widened(own_, 1), high_ = (highest_ - centre_) - tau_ * widened(own_, -1);
+    low_ = (lowest - centre_) - tau_ * widened(own_, 1), high_ = (highest - centre_) - tau_ * widened(own_, -1);
     at_ = Pack<T>{};
     if constexpr (F::kTail == Tail::none) {  // one score alone has no more than k, and no less than k - (n - 1)
       const Pack<T> slack = T(1e-3) * tau_;
-      low_ = larger<T>(low_, (highest_ - centre_) - tau_ * most_ - slack);
-      high_ = smaller<T>(high_, (lowest_ - centre_) - tau_ * (T(1) - most_left_) + slack);
+      low_ = larger<T>(low_, (highest - centre_) - tau_ * most_ - slack);
+      high_ = smaller<T>(high_, (lowest - centre_) - tau_ * (T(1) - most_left_) + slack);
       at_ = larger<T>(low_, smaller<T>(high_, at_));
     }
   }
@@ -419,15 +421,16 @@ template <class F, class T> class Tile {
     return (lower - upper) / (root(larger<T>(one, T(-2) * lower)) + root(larger<T>(one, T(-2) * upper)));
   }
 
-  // Two cheap steps before the first sweep, where scores are sorted and rows share their k: on the scores
-  // next to where k is reached. Those further away count as certain; only Cauchy's tails are so heavy that
-  // one score must stand for every four of them.
+  // Cheap steps before the first sweep, where scores are sorted and rows share their k: on the scores next
+  // to where k is reached. Those further away count as certain; only Cauchy's tails are so heavy that one
+  // score must stand for every four of them, and that one step is not enough.
   void approach() {
     constexpr std::size_t window = 16;
+    constexpr int turns = F::kTail == Tail::hyperbola ? 3 : 1;
     if (!alike_ || F::kTail == Tail::none || padded_ < window + kBlockRows) return;
     const std::size_t reached = first_reached_ / 4 * 4, half = window / 2;
     const std::size_t first = std::min(reached > half ? reached - half : 0, padded_ - window);
-    for (int turn = 0; turn < 2; ++turn) {
+    for (int turn = 0; turn < turns; ++turn) {
       PackSums sums = finished(sum_blocks<Side::either, 3>(first, first + window));
       const Pack<T> above = __builtin_convertvector(sums.not_above, Pack<T>) + T(first + window);
       if constexpr (F::kTail == Tail::hyperbola) add_sample(sums, first, first + window);
@@ -510,7 +513,7 @@ template <class F, class T> class Tile {
   Quantiles quantiles_[kKnown];
   Pack<T> tau_{}, scale_{}, whole_{}, part_{}, most_{}, most_left_{};
   Pack<T> part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
-  Pack<T> mean_{}, variance_{}, lowest_{}, highest_{}, width_{}, centre_{}, at_{}, low_{}, high_{};
+  Pack<T> mean_{}, variance_{}, width_{}, centre_{}, at_{}, low_{}, high_{};
   Mask<T> valid_{}, usable_{}, done_{}, gap_{}, taken_{};
 };
 
