@@ -56,8 +56,8 @@ class Layout {
 constexpr std::size_t kTogether = 16;  // rows that lie across the memory: so many share their cache lines
 constexpr std::size_t kChunk = 1024;   // scores that are read, computed and written before the next ones
 
-// Rows of scratch this far apart do not meet in the same places of a cache.
-inline std::size_t apart(std::size_t n) { return (n + 31) / 16 * 16; }
+// Rows of scratch this far apart, an odd number of cache lines, do not meet in the same places of a cache.
+inline std::size_t apart(std::size_t n) { return ((n + 15) / 16 | 1) * 16; }
 
 // Calls work(begin, end) on [begin, end) as a whole, or chunk by chunk.
 template <class Work> void in_chunks(bool whole, std::size_t begin, std::size_t end, Work work) {
@@ -113,16 +113,16 @@ template <class T> class Matrix {
   void read(std::size_t first, std::size_t count, std::size_t begin, std::size_t end, T* to, std::size_t length) const {
     each(first, count, [&](std::size_t row, std::size_t at) {
       read(row, begin, end, to + at * length + begin);
-    }, [&](std::size_t row, std::size_t at) {
-      return read_columns(row, begin, end, to + at * length, length);
+    }, [&](std::size_t row, std::size_t at, std::size_t side_by_side) {
+      read_columns(row, side_by_side, begin, end, to + at * length, length);
     });
   }
   void write(std::size_t first, std::size_t count, std::size_t begin, std::size_t end, const T* from,
              std::size_t length) const {
     each(first, count, [&](std::size_t row, std::size_t at) {
       write(row, begin, end, from + at * length + begin);
-    }, [&](std::size_t row, std::size_t at) {
-      return write_columns(row, begin, end, from + at * length, length);
+    }, [&](std::size_t row, std::size_t at, std::size_t side_by_side) {
+      write_columns(row, side_by_side, begin, end, from + at * length, length);
     });
   }
 
@@ -137,13 +137,14 @@ template <class T> class Matrix {
     work(static_cast<T*>(data_));
   }
 
-  // Calls pack(row, place) for every full pack of rows that are side by side, and one(row, place) for others.
-  template <class One, class Pack_> void each(std::size_t first, std::size_t count, One one, Pack_ pack) const {
+  // Calls some(row, place, count) for up to a pack of rows that are side by side, and one(row, place) for others.
+  template <class One, class Some> void each(std::size_t first, std::size_t count, One one, Some some) const {
     const bool turned = across() && layout_.beside(strides_) == 1;
     for (std::size_t at = 0; at < count;) {
-      if (turned && std::min(layout_.neighbours(first + at), count - at) >= kLanes<T>) {
-        pack(first + at, at);
-        at += kLanes<T>;
+      const std::size_t together = std::min({layout_.neighbours(first + at), count - at, kLanes<T>});
+      if (turned && together > 2) {
+        some(first + at, at, together);
+        at += together;
       } else {
         one(first + at, at);
         ++at;
@@ -151,34 +152,44 @@ template <class T> class Matrix {
     }
   }
 
-  void read_columns(std::size_t row, std::size_t begin, std::size_t end, T* to, std::size_t length) const {
+  void read_columns(std::size_t row, std::size_t count, std::size_t begin, std::size_t end, T* to,
+                    std::size_t length) const {
     std::size_t i = begin;
     with_scalars([&](auto* scalars) {
       const auto* from = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
       for (; i + kLanes<T> <= end; i += kLanes<T>) {
         Pack<T> block[kLanes<T>];
-        for (auto& pack : block) pack = load_as<T>(from), from += step_;
+        if (count == kLanes<T>) {
+          for (auto& pack : block) pack = load_as<T>(from), from += step_;
+        } else {
+          for (auto& pack : block) pack = load_some<T>(from, count), from += step_;
+        }
         transpose<T>(block);
-        for (std::size_t j = 0; j < kLanes<T>; ++j) store(to + j * length + i, block[j]);
+        for (std::size_t j = 0; j < count; ++j) store(to + j * length + i, block[j]);
       }
     });
     if (i == end) return;
-    for (std::size_t j = 0; j < kLanes<T>; ++j) read(row + j, i, end, to + j * length + i);
+    for (std::size_t j = 0; j < count; ++j) read(row + j, i, end, to + j * length + i);
   }
 
-  void write_columns(std::size_t row, std::size_t begin, std::size_t end, const T* from, std::size_t length) const {
+  void write_columns(std::size_t row, std::size_t count, std::size_t begin, std::size_t end, const T* from,
+                     std::size_t length) const {
     std::size_t i = begin;
     with_scalars([&](auto* scalars) {
       auto* to = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
       for (; i + kLanes<T> <= end; i += kLanes<T>) {
-        Pack<T> block[kLanes<T>];
-        for (std::size_t j = 0; j < kLanes<T>; ++j) block[j] = load(from + j * length + i);
+        Pack<T> block[kLanes<T>] = {};
+        for (std::size_t j = 0; j < count; ++j) block[j] = load(from + j * length + i);
         transpose<T>(block);
-        for (const auto& pack : block) store_as<T>(to, pack), to += step_;
+        if (count == kLanes<T>) {
+          for (const auto& pack : block) store_as<T>(to, pack), to += step_;
+        } else {
+          for (const auto& pack : block) store_some<T>(to, pack, count), to += step_;
+        }
       }
     });
     if (i == end) return;
-    for (std::size_t j = 0; j < kLanes<T>; ++j) write(row + j, i, end, from + j * length + i);
+    for (std::size_t j = 0; j < count; ++j) write(row + j, i, end, from + j * length + i);
   }
 
   void* data_;

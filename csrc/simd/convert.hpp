@@ -65,24 +65,32 @@ template <class T, class S> inline void store_as(S* to, Pack<T> values) {
   }
 }
 
+// The same of `count` scalars, fewer than a pack has; the other lanes are 0.
+template <class T, class S> inline Pack<T> load_some(const S* from, std::size_t count) {
+  S list[kLanes<T>] = {};
+  std::memcpy(list, from, count * sizeof(S));
+  return load_as<T>(list);
+}
+
+template <class T, class S> inline void store_some(S* to, Pack<T> values, std::size_t count) {
+  S list[kLanes<T>];
+  store_as<T>(list, values);
+  std::memcpy(to, list, count * sizeof(S));
+}
+
 // n consecutive scalars of one format in the other.
 template <class T, class S> void read_all(const S* from, std::size_t n, T* to) {
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) store(to + i, load_as<T>(from + i));
   if (i == n) return;
-  S last[kLanes<T>] = {};
-  std::memcpy(last, from + i, (n - i) * sizeof(S));
-  const Pack<T> values = load_as<T>(last);
+  const Pack<T> values = load_some<T>(from + i, n - i);
   std::memcpy(to + i, &values, (n - i) * sizeof(T));
 }
 
 template <class T, class S> void write_all(S* to, std::size_t n, const T* from) {
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) store_as<T>(to + i, load(from + i));
-  if (i == n) return;
-  S last[kLanes<T>];
-  store_as<T>(last, load_part(from + i, n - i, T(0)));
-  std::memcpy(to + i, last, (n - i) * sizeof(S));
+  if (i < n) store_some<T>(to + i, load_part(from + i, n - i, T(0)), n - i);
 }
 
 }  // namespace softorder

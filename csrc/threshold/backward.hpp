@@ -51,7 +51,7 @@ GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshol
 template <class F, class T> class Backward {
  public:
   Backward(const TopkBackward& a, const Layout& layout, Team team)
-      : a_(a), team_(team), scores_(a.scores, static_cast<FloatFormat>(a.format), layout, 0),
+      : a_(a), team_(team), layout_(layout), scores_(a.scores, static_cast<FloatFormat>(a.format), layout, 0),
         upstream_(a.index ? nullptr : a.upstream, static_cast<FloatFormat>(a.format), layout, 1),
         gradient_(a.grad_scores, static_cast<FloatFormat>(a.format), layout, 2), mask_(a.mask, layout, 3) {}
 
@@ -62,8 +62,8 @@ template <class F, class T> class Backward {
     const Scratch<T> x(across ? together * length_ : 0), v(across && upstream_ ? together * length_ : 0);
     const Scratch<T> own(!across && !gradient_.dense() ? a_.n : 0);
     if (across) stage_ = x.get(), upstream_stage_ = v.get();
-    for (std::size_t first = begin; first < end; first += together) {
-      const std::size_t count = std::min(together, end - first);
+    for (std::size_t first = begin, count; first < end; first += count) {
+      count = across ? std::min({together, layout_.neighbours(first), end - first}) : 1;
       if (across) take(first, count);
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_};
@@ -103,21 +103,24 @@ template <class F, class T> class Backward {
   }
 
   // Some scores of the row, or what came from upstream for them; in the buffer unless they can be used where
-  // they are.
+  // they are. Upstream may be anything where f(u) is 0, and is not looked at again there.
   const T* scores(std::size_t begin, std::size_t end, T* buffer) const {
-    return part(scores_, stage_, kNoScore, begin, end, buffer);
-  }
-  const T* upstream(std::size_t begin, std::size_t end, T* buffer) const {
-    return upstream_ ? part(upstream_, upstream_stage_, T(0), begin, end, buffer) : nullptr;
-  }
-  const T* part(const Matrix<T>& matrix, const T* stage, T filler, std::size_t begin, std::size_t end, T* buffer) const {
-    if (stage) return stage + at_.staged + begin;
-    if (in_place(matrix)) return matrix.row(at_.row) + begin;
-    matrix.read(at_.row, begin, end, buffer);
-    hide(at_.row, begin, end, buffer, filler);
+    if (stage_ || usable(scores_)) return whole(scores_, stage_) + begin;
+    scores_.read(at_.row, begin, end, buffer);
+    hide(at_.row, begin, end, buffer, kNoScore);
     return buffer;
   }
-  bool in_place(const Matrix<T>& matrix) const { return !matrix || stage_ || (matrix.dense() && !mask_); }
+  const T* upstream(std::size_t begin, std::size_t end, T* buffer, bool hidden) const {
+    if (!upstream_) return nullptr;
+    if (stage_ || (hidden ? usable(upstream_) : upstream_.dense())) return whole(upstream_, upstream_stage_) + begin;
+    upstream_.read(at_.row, begin, end, buffer);
+    if (hidden) hide(at_.row, begin, end, buffer, T(0));
+    return buffer;
+  }
+  bool usable(const Matrix<T>& matrix) const { return matrix.dense() && !mask_; }
+  const T* whole(const Matrix<T>& matrix, const T* stage) const {
+    return stage ? stage + at_.staged : matrix.row(at_.row);
+  }
 
   Threshold<T> threshold() const {
     return {static_cast<const T*>(a_.centre)[at_.row], static_cast<const T*>(a_.rest)[at_.row]};
@@ -151,9 +154,10 @@ template <class F, class T> class Backward {
     const Threshold<T> b = threshold();
     return team_.template sum<GradientSums>(a_.n, [&](std::size_t begin, std::size_t end, int) {
       GradientSums total;
-      in_chunks(in_place(scores_) && in_place(upstream_), begin, end, [&](std::size_t at, std::size_t stop) {
+      const bool in_place = stage_ || (usable(scores_) && (!upstream_ || usable(upstream_)));
+      in_chunks(in_place, begin, end, [&](std::size_t at, std::size_t stop) {
         T x_buffer[kChunk], v_buffer[kChunk];
-        const T *const x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer);
+        const T *const x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer, true);
         total += (v ? dense : sparse)(x, v, out + at, stop - at, b, scale_);
       });
       return total;
@@ -175,9 +179,9 @@ template <class F, class T> class Backward {
     if (a_.grad_temperature) {
       a_.grad_temperature[at_.row] = flat ? by_k * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
     }
-    const bool written = gradient_.dense() || stage_;
+    const bool written = gradient_.dense() || stage_, at_once = flat || stage_ || !upstream_ || upstream_.dense();
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
-      in_chunks(written && (flat || in_place(upstream_)), begin, end, [&](std::size_t at, std::size_t stop) {
+      in_chunks(written && at_once, begin, end, [&](std::size_t at, std::size_t stop) {
         if (flat) std::fill(out + at, out + stop, T(by_k) * T(0));
         else finish(out, at, stop, T(mean));
         if (!upstream_ && !flat && at <= one.at && one.at < stop) {
@@ -198,7 +202,7 @@ template <class F, class T> class Backward {
       for (std::size_t i = begin; i < end; ++i) out[i] *= factor;
       return;
     }
-    const T* const v = upstream(begin, end, buffer) - begin;
+    const T* const v = upstream(begin, end, buffer, false) - begin;
 #pragma omp simd
     for (std::size_t i = begin; i < end; ++i) {
       out[i] = out[i] > T(0) ? out[i] * inverse * (v[i] - mean) : T(0);
@@ -212,7 +216,7 @@ template <class F, class T> class Backward {
     const Threshold<T> b = threshold();
     if (!std::isfinite(b.centre)) return false;
     T x_buffer[kShortRow], v_buffer[kShortRow];
-    const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer);
+    const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer, true);
     Pack<T> f[most], v[most], pdf{}, pdf_v{};
     for_packs(x, a_.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const std::size_t at = i / kLanes<T>;
@@ -238,6 +242,7 @@ template <class F, class T> class Backward {
 
   const TopkBackward& a_;
   Team team_;
+  const Layout& layout_;
   Matrix<T> scores_, upstream_, gradient_;
   Participants mask_;
   At at_{};

@@ -59,31 +59,31 @@ template <class T> std::size_t list_participants(const T* x, std::size_t n, T* l
   return kept;
 }
 
-// The rows of one thread, or one row of several. Rows that cannot be used where they are, are `staged`: a
-// copy is solved, in which what does not take part is at -inf.
+// The rows of one thread, or one row of several. The solver wants a row that is dense and of T: others are
+// `staged`, in a copy. A mask leaves it a list of the scores that take part, and the row is read chunk by chunk.
 template <class F, class T> class Forward {
  public:
   Forward(const TopkForward& a, const Layout& layout, Team team)
-      : a_(a), team_(team), scores_(a.scores, static_cast<FloatFormat>(a.format), layout, 0),
+      : a_(a), team_(team), layout_(layout), scores_(a.scores, static_cast<FloatFormat>(a.format), layout, 0),
         p_(a.p, static_cast<FloatFormat>(a.format), layout, 1), mask_(a.mask, layout, 2),
         solver_scratch_(Solver<F, T>::scratch_size(a.n)), solver_(solver_scratch_.get(), team) {}
 
   void run(std::size_t begin, std::size_t end) {
     if (a_.n > 0 && a_.n <= Tile<F, T>::kMostScores && end - begin >= 4) return run_tiles(begin, end);
     const bool across = scores_.across() || (p_ && p_.across());
-    const bool staged = mask_ || !scores_.dense() || (p_ && !p_.dense());
-    const std::size_t together = across ? std::min(kTogether, end - begin) : 1;
+    const bool staged = across || (!mask_ && !(scores_.dense() && (!p_ || p_.dense())));
     length_ = apart(a_.n);
-    const Scratch<T> stage(staged ? together * length_ : 0), list(mask_ ? a_.n : 0);
-    const Scratch<T> left(F::kShiftable && p_ && !p_.dense() && !across && !mask_ ? a_.n : 0);
-    stage_ = staged ? stage.get() : nullptr, list_ = list.get();
-    for (std::size_t first = begin; first < end; first += together) {
-      const std::size_t count = std::min(together, end - first);
+    const Scratch<T> stage(staged ? (across ? std::min(kTogether, end - begin) : 1) * length_ : 0);
+    const Scratch<T> participants(mask_ ? a_.n : 0), left(F::kShiftable && staged && p_ && !p_.dense() ? a_.n : 0);
+    stage_ = staged ? stage.get() : nullptr, list_ = participants.get();
+    for (std::size_t first = begin, count; first < end; first += count) {
+      count = across ? std::min({kTogether, layout_.neighbours(first), end - first}) : 1;
       take(first, count);
       for (std::size_t i = 0; i < count; ++i) {
-        T* const p = !p_ || mask_ ? nullptr : p_.dense() ? p_.row(first + i) : across ? nullptr : left.get();
-        const Answer<T> answer = solve(first + i, row(first, i), p);
-        finish(first + i, row(first, i), answer, solver_.scale(), p);
+        at_ = {first + i, i * length_};
+        T* const p = !p_ || mask_ ? nullptr : p_.dense() ? p_.row(at_.row) : left.get();
+        const Answer<T> answer = solve(p);
+        finish(answer, solver_.scale(), p);
       }
       give(first, count);
     }
@@ -94,18 +94,18 @@ template <class F, class T> class Forward {
     using Rows = Tile<F, T>;
     const bool staged = mask_ || !scores_.packed(a_.n) || (p_ && !p_.dense());
     length_ = a_.n;
-    const Scratch<T> stage(staged ? Rows::kRows * a_.n : 0), list(mask_ ? a_.n : 0);
-    stage_ = staged ? stage.get() : nullptr, list_ = list.get();
+    const Scratch<T> stage(staged ? Rows::kRows * a_.n : 0), participants(mask_ ? a_.n : 0);
+    stage_ = staged ? stage.get() : nullptr, list_ = participants.get();
     Rows tile(a_.n, a_.p != nullptr);
     typename Rows::Row rows[Rows::kRows];
     for (std::size_t first = begin; first < end; first += Rows::kRows) {
       const std::size_t count = std::min(Rows::kRows, end - first);
       for (std::size_t i = 0; i < count; ++i) rows[i] = {k(first + i), temperature(first + i)};
       take(first, count);
-      tile.solve(row(first, 0), rows, count);
+      tile.solve(stage_ ? stage_ : scores_.row(first), rows, count);
       for (std::size_t i = 0; i < count; ++i) {
-        const T* const x = row(first, i);
-        finish(first + i, x, complete(first + i, x, rows[i]), tile.scale(i), nullptr);
+        at_ = {first + i, i * length_};
+        finish(complete(rows[i]), tile.scale(i), nullptr);
       }
       give(first, count);
     }
@@ -114,19 +114,30 @@ template <class F, class T> class Forward {
   double k(std::size_t row) const { return a_.k[row * a_.k_stride]; }
   double temperature(std::size_t row) const { return a_.temperature[row * a_.temperature_stride]; }
 
-  // A row where it is, or its copy.
-  const T* row(std::size_t first, std::size_t i) const {
-    return stage_ ? stage_ + i * length_ : scores_.row(first + i);
+  // A row that is worked on: its number, and where its copy begins.
+  struct At {
+    std::size_t row, staged;
+  };
+
+  // Some scores of the row, where they are or in the buffer.
+  const T* part(std::size_t begin, std::size_t end, T* buffer) const {
+    if (in_place()) return whole() + begin;
+    scores_.read(at_.row, begin, end, buffer);
+    hide(at_.row, begin, end, buffer);
+    return buffer;
+  }
+  bool in_place() const { return stage_ || !mask_; }
+  T* whole() const { return stage_ ? stage_ + at_.staged : scores_.row(at_.row); }
+
+  void hide(std::size_t row, std::size_t begin, std::size_t end, T* values) const {
+    if (mask_) mask_.fill(row, begin, end, values, -std::numeric_limits<T>::infinity());
   }
 
   void take(std::size_t first, std::size_t count) {
     if (!stage_) return;
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       scores_.read(first, count, begin, end, stage_, length_);
-      if (!mask_) return;
-      for (std::size_t i = 0; i < count; ++i) {
-        mask_.fill(first + i, begin, end, stage_ + i * length_ + begin, -std::numeric_limits<T>::infinity());
-      }
+      for (std::size_t i = 0; i < count; ++i) hide(first + i, begin, end, stage_ + i * length_ + begin);
     });
   }
 
@@ -138,66 +149,81 @@ template <class F, class T> class Forward {
     });
   }
 
-  Answer<T> solve(std::size_t row, const T* x, T* p) {
-    std::size_t n = a_.n;
-    if (mask_) n = list(x), x = list_;
-    const Threshold<T> b = solver_.solve(x, n, k(row), temperature(row), p);
+  Answer<T> solve(T* p) {
+    const std::size_t n = mask_ ? list() : a_.n;
+    const Threshold<T> b = solver_.solve(mask_ ? list_ : whole(), n, k(at_.row), temperature(at_.row), p);
     return {b, solver_.sweeps(), solver_.shift()};
   }
 
-  // Every member of the team lists its part of the row, behind those before it.
-  std::size_t list(const T* x) {
-    const std::size_t n = a_.n;
-    if (team_.size == 1) return list_participants(x, n, list_, n);
+  // The scores of the row that take part. Every member of the team lists its own, behind those before it.
+  std::size_t list() {
     std::size_t starts[Team::kMost + 1] = {};
-    team_.split(n, [&](std::size_t begin, std::size_t end, int member) {
-      starts[member + 1] = count_participants(x + begin, end - begin);
+    if (team_.size > 1) {
+      in_parts([&](const T* x, std::size_t n, int member) { starts[member + 1] += count_participants(x, n); });
+      for (int member = 0; member < team_.size; ++member) starts[member + 1] += starts[member];
+    } else {
+      starts[1] = a_.n;
+    }
+    std::size_t kept[Team::kMost] = {};
+    in_parts([&](const T* x, std::size_t n, int member) {
+      const std::size_t start = starts[member] + kept[member];
+      kept[member] += list_participants(x, n, list_ + start, starts[member + 1] - start);
     });
-    for (int member = 0; member < team_.size; ++member) starts[member + 1] += starts[member];
-    team_.split(n, [&](std::size_t begin, std::size_t end, int member) {
-      list_participants(x + begin, end - begin, list_ + starts[member], starts[member + 1] - starts[member]);
+    return starts[team_.size - 1] + kept[team_.size - 1];
+  }
+
+  // Calls work(scores, count, member) for one part of the row after the other.
+  template <class Work> void in_parts(Work work) const {
+    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int member) {
+      in_chunks(in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
+        T buffer[kChunk];
+        work(part(at, stop, buffer), stop - at, member);
+      });
     });
-    return starts[team_.size];
   }
 
   // What a tile has left to do.
-  Answer<T> complete(std::size_t row, const T* x, const typename Tile<F, T>::Row& found) {
+  Answer<T> complete(const typename Tile<F, T>::Row& found) {
     using End = typename Tile<F, T>::End;
     if (found.end == End::solved) return {found.b, found.sweeps};
     if (found.end == End::open) {
-      Answer<T> answer = solve(row, x, nullptr);
+      Answer<T> answer = solve(nullptr);
       answer.sweeps += found.sweeps;
       return answer;
     }
-    const Threshold<T> b = solver_.balance(x, a_.n, k(row), found.temperature, found.b);
+    const Threshold<T> b = solver_.balance(whole(), a_.n, k(at_.row), found.temperature, found.b);
     return {b, found.sweeps + solver_.sweeps()};
   }
 
-  // `p`: where the solver may have left what is to be shifted.
-  void finish(std::size_t row, const T* x, const Answer<T>& answer, T scale, T* p) {
-    static_cast<T*>(a_.centre)[row] = answer.b.centre;
-    static_cast<T*>(a_.rest)[row] = answer.b.rest;
-    if (a_.sweeps) a_.sweeps[row] = answer.sweeps;
+  // `left`: where the solver may have left what is to be shifted.
+  void finish(const Answer<T>& answer, T scale, const T* left) {
+    static_cast<T*>(a_.centre)[at_.row] = answer.b.centre;
+    static_cast<T*>(a_.rest)[at_.row] = answer.b.rest;
+    if (a_.sweeps) a_.sweeps[at_.row] = answer.sweeps;
     if (!p_) return;
-    const bool shifts = answer.shift == answer.shift;
-    T* const to = p_.dense() ? p_.row(row) : shifts ? p : const_cast<T*>(x);
-    const bool whole = p_.dense() || p_.across();
+    T* const dense = p_.dense() ? p_.row(at_.row) : stage_ ? whole() : nullptr;
+    const bool shifts = answer.shift == answer.shift, written = p_.dense() || p_.across();
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
-      in_chunks(whole, begin, end, [&](std::size_t at, std::size_t stop) {
-        write_scores<F>(x + at, to + at, stop - at, answer, scale);
-        if (!whole) p_.write(row, at, stop, to + at);
+      in_chunks(written && in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
+        T buffer[kChunk];
+        T* const p = dense ? dense + at : buffer;
+        if (shifts && left != dense) std::copy(left + at, left + stop, p);
+        write_scores<F>(shifts ? p : part(at, stop, buffer), p, stop - at, answer, scale);
+        if (!written) p_.write(at_.row, at, stop, p);
       });
     });
   }
 
   const TopkForward& a_;
   Team team_;
+  const Layout& layout_;
   Matrix<T> scores_, p_;
   Participants mask_;
   const Scratch<T> solver_scratch_;
   Solver<F, T> solver_;
   T *stage_ = nullptr, *list_ = nullptr;  // copies of rows, length_ apart; the scores that take part
   std::size_t length_ = 0;
+  At at_{};
 };
 
 }  // namespace softorder

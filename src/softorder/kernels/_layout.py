@@ -13,7 +13,7 @@ FORMATS = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64:
 
 
 def layout_of(*operands: Tensor | None) -> array[int] | None:
-    """The layout of operands of one shape, the last of which may be missing; None for dense ones."""
+    """The layout of operands of one shape, or None if all are dense. The last may be missing."""
     for operand in operands:
         if operand is not None and not operand.is_contiguous():
             return array("q", layout([v for v in operands if v is not None]))

@@ -193,8 +193,8 @@ def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         by_scores, by_row = threshold.backward(
             upstream, scores, temperature, b, mask, ctx.density, by_temperature
         )
-    by_row = by_row[0] if by_k else None, by_row[1] if by_temperature else None
-    return by_scores, *by_row, None, None
+    by_numbers = by_row[0] if by_k else None, by_row[1] if by_temperature else None
+    return by_scores, *by_numbers, None, None
 
 
 class _SoftTopK(torch.autograd.Function):
