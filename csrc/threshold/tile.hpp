@@ -143,7 +143,7 @@ template <class F, class T> class Tile {
       const Pack<T> z = scores_[i] - origin;
       sum += z, squares += z * z;
     }
-    if (any<T>(lowest_ == -kInfinite)) return find_moments_of_some();
+    if (any<T>(~(absolute<T>(sum) < kInfinite))) return find_moments_of_some();
     if (some_) participants_ = Mask<T>{} + int(n_), some_ = false;
     set_moments(sum, squares, origin, Pack<T>{} + T(1) / T(n_));
   }
@@ -151,13 +151,13 @@ template <class F, class T> class Tile {
   // The same where scores of -inf take no part.
   void find_moments_of_some() {
     Pack<T> sum{}, squares{};
-    const Pack<T> origin = highest_;
-    lowest_ = origin, participants_ = Mask<T>{}, some_ = true;
+    Pack<T> origin = scores_[0];
+    for (std::size_t i = 1; i < n_; ++i) origin = larger<T>(origin, scores_[i]);
+    participants_ = Mask<T>{}, some_ = true;
     for (std::size_t i = 0; i < n_; ++i) {
       const Mask<T> takes_part = scores_[i] != -kInfinite;
       const Pack<T> z = takes_part ? scores_[i] - origin : Pack<T>{};
       sum += z, squares += z * z, participants_ -= takes_part;
-      lowest_ = takes_part ? smaller<T>(lowest_, scores_[i]) : lowest_;
     }
     set_moments(sum, squares, origin, T(1) / __builtin_convertvector(participants_, Pack<T>));
   }
@@ -177,6 +177,12 @@ template <class F, class T> class Tile {
     Pack<T> lowest = scores_[0], highest = scores_[0];
     for (std::size_t i = 1; i < n_; ++i) {
       lowest = smaller<T>(lowest, scores_[i]), highest = larger<T>(highest, scores_[i]);
+    }
+    if (some_) {
+      lowest = highest;
+      for (std::size_t i = 0; i < n_; ++i) {
+        lowest = scores_[i] == -kInfinite ? lowest : smaller<T>(lowest, scores_[i]);
+      }
     }
     centre_ = mean_ + smooth_distance();
     low_ = (lowest - centre_) - tau_ * widened(own_, 1), high_ = (highest - centre_) - tau_ * widened(own_, -1);
