@@ -85,6 +85,7 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
         finish(s);
       } else {
         bracket(s, width);
+        if (!open.empty() && open.back().below == below) keep_behind(open.back(), s);
         open.push_back(s);
       }
     }
@@ -116,7 +117,10 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
     if (inside) s.at = guess(s, width) - (from_above ? width : 0);
     const double has = at_sources_.sum[s.anchor] - double(s.below), slope = at_sources_.slope[s.anchor];
     const bool wide = !inside || width > tau_;
-    if (wide && wanted * has > 0 && slope > 0) s.at = has * tau_ / slope * std::log(wanted / has);
+    if (wide && wanted * has > 0 && slope > 0) {
+      s.at = has * tau_ / slope * std::log(wanted / has);
+      if (inside) s.at = std::clamp(s.at, -0.5 * width, 0.5 * width);
+    }
     s.at = std::clamp(s.at, s.low, s.high);
   }
 
@@ -134,13 +138,13 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
         finish(s);
         continue;
       }
-      // in one gap the places of several levels must ascend, too
       if (left > 0 && open[left - 1].below == s.below) keep_behind(open[left - 1], s);
       open[left++] = s;
     }
     open.resize(left);
   }
 
+  // Places of levels in one gap must ascend, too, to be the targets of a sum.
   void keep_behind(const Search& first, Search& s) const {
     const double moved = first.anchor < s.anchor ? gap(s) : 0;
     s.at = std::max(s.at, first.at - moved);

@@ -19,7 +19,7 @@
 // constant 2.8. In wider boxes e^-u is interpolated in units of its decay: 2 I_16(2^(l-1)) e^-4·2^l, below
 // 1e-16 for every l. So the error of a sum is below
 //   1e-15 Σ_i |w_i| max |G(v)| over |v - u_i| <= 1,
-// the rounding of the sum itself.
+// the rounding of the sum itself, and a hundred times that for f'', whose poles are steep.
 //
 // What is beyond the reach of G is left out: n e^-44 of the nearest term. A target in a wide gap, more
 // than kAlone from every source, would feel that: its sum is taken directly, as far as terms matter
