@@ -33,7 +33,9 @@ template <class T> class SoftSort {
 
   // With D = P ⊙ (g - <P,g>)/τ and s = sign(x - a): x gets -s D, and a the sum of s D.
   void backward(const SoftmaxRow<T>& row, T* gradient) {
-    const std::size_t rows = std::min(k_, row.count());
+    std::size_t rows = std::min(k_, row.count());
+    // The anchor has a share of its row, unless infinite scores have pushed that row out of the first k.
+    while (rows > 0 && row.p(rows - 1)[row.order()[rows - 1]] == 0) --rows;
     if (rows > 0 && few(rows)) return few_rows_back(row, rows, gradient);
     std::fill_n(gradient, n_, T(0));
     for (std::size_t j = 0; j < rows; ++j) row_back(row, j, gradient);
