@@ -30,7 +30,8 @@ def test_the_cost_depends_on_operator_and_density():
     costs = {(row.operator, row.name): row.cost for row in so.methods()}
     assert costs["soft_topk", "laplace"] == "O(n)"
     assert costs["soft_rank", "laplace"] == costs["soft_sort", "uniform"] == "O(n log n)"
-    assert costs["soft_rank", "normal"] == "O(n²)"
+    assert costs["soft_rank", "normal"] == "O(n log n)"
+    assert costs["soft_rank", "cauchy"] == "O(n²)"
 
 
 def test_a_method_has_what_it_names():

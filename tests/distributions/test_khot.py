@@ -79,8 +79,8 @@ def test_validation():
     with pytest.raises(TypeError, match="logits must be a tensor"):
         KHot(2, logits=[1.0, 2.0])
     with pytest.raises(ValueError, match="logits"):
-        KHot(2, logits=torch.tensor([math.nan, 0.0, 1.0]))
-    law = KHot(2, logits=logits)
+        KHot(2, logits=torch.tensor([math.nan, 0.0, 1.0]), validate_args=True)
+    law = KHot(2, logits=logits, validate_args=True)  # torch.compile turns the default off
     for wrong in ([1.0, 0, 0, 0], [0.5, 0.5, 1, 0], [1.0, 1, 1, 0]):
         with pytest.raises(ValueError, match="within the support"):
             law.log_prob(torch.tensor(wrong))

@@ -73,18 +73,18 @@ def test_rows_on_chip_are_read_and_written_once(traffic, number, density, n):
     from softorder.kernels.threshold import triton as kernels
 
     x, k, tau = _row(n)
-    p, b = kernels.forward(x, k, tau, number)
+    p, b = kernels.forward(x, k, tau, None, number)
     width = _triton.power_of_two(n)
     assert (traffic.reads(x), traffic.writes(p)) == (n, n)
     assert _declared("threshold", f"{density}: p, {width} scores") == ("1", "1")
     upstream = torch.ones_like(x)
     traffic.loads.clear()
-    by_scores, _ = kernels.backward(upstream, x, tau, b, number, True)
+    by_scores, _ = kernels.backward(upstream, x, tau, b, None, number, True)
     assert (traffic.reads(x, upstream), traffic.writes(by_scores)) == (2 * n, n)
     assert _declared("threshold", f"{density}: gradient τ, {width} scores") == ("2", "1")
     traffic.loads.clear()
     weight, index = torch.ones(1), torch.zeros(1, dtype=torch.int64)
-    by_scores, _ = kernels.backward(weight, x, tau, b, number, True, index)
+    by_scores, _ = kernels.backward(weight, x, tau, b, None, number, True, index)
     assert (traffic.reads(x), traffic.writes(by_scores)) == (n, n)
     assert _declared("threshold", f"{density}: gradient τ of one entry, {width} scores") == (
         "1",
@@ -98,10 +98,10 @@ def test_gradients_of_long_rows_are_on_chip(traffic):
 
     n = 12_000
     x, k, tau = _row(n)
-    _, b = kernels.forward(x, k, tau, 0)
+    _, b = kernels.forward(x, k, tau, None, 0)
     traffic.loads.clear()
     upstream = torch.ones_like(x)
-    by_scores, _ = kernels.backward(upstream, x, tau, b, 0, False)
+    by_scores, _ = kernels.backward(upstream, x, tau, b, None, 0, False)
     assert (traffic.reads(x, upstream), traffic.writes(by_scores)) == (2 * n, n)
     assert _declared("threshold", "laplace: gradient, 16384 scores") == ("2", "1")
 
@@ -122,12 +122,12 @@ def test_longer_rows_are_read_in_every_pass(traffic, number, density):
     first = kernels.tile(n, False, number).width  # of every row, before it is known to be longer
     assert traffic.reads(x) - first == (int(passes) + 1) * n
     traffic.loads.clear()
-    p, b = kernels.forward(x, k, tau, number)
+    p, b = kernels.forward(x, k, tau, None, number)
     assert (traffic.reads(x) - first, traffic.writes(p)) == ((int(passes) + 2) * n, n)
     assert _declared("threshold", f"{density}: p, more scores") == ("passes + 2", "1")
     upstream = torch.ones_like(x)
     traffic.loads.clear()
-    by_scores, _ = kernels.backward(upstream, x, tau, b, number, True)
+    by_scores, _ = kernels.backward(upstream, x, tau, b, None, number, True)
     assert (traffic.reads(x, upstream), traffic.writes(by_scores)) == (4 * n, n)
     assert _declared("threshold", f"{density}: gradient τ, more scores") == ("4", "1")
 

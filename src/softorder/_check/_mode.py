@@ -66,7 +66,7 @@ def plain(*values: Tensor | None) -> bool:
 
 def unseen(*values: Tensor) -> bool:
     """Whether nobody can look at these numbers: a graph is being recorded, or vmap is at work."""
-    return is_compiling() or any(map(_batched, values))
+    return is_compiling() or (transformed() and any(map(_batched, values)))
 
 
 def _batched(value: Tensor) -> bool:

@@ -20,9 +20,10 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
         )
     n = scores.shape[dim]
     if eager() and target.numel():
-        low, high = target.aminmax()
-        if low >= 0 and high < n:  # what happens most
-            return
+        if target.is_cpu:
+            low, high = extremes(target)
+            if low >= 0 and high < n:  # what happens most
+                return
         wrong = ((target < 0) | (target >= n)) & (target != ignore_index)
         refuse(
             "target",

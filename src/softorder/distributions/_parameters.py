@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.distributions.utils import lazy_property
 
 from softorder import _check
@@ -93,8 +94,9 @@ class Parameters:
 def fixed(k: float | Tensor | None) -> bool:
     """Whether k is whole, and not about to be learned: the natural law has no derivative in it.
 
-    While a graph is recorded, a tensor is not asked.
+    While torch.compile records a graph, a tensor is not asked.
     """
     if not isinstance(k, Tensor):
         return k is not None and float(k).is_integer()
-    return not k.requires_grad and _check.eager() and bool((k == k.round()).all())
+    seen = _check.eager() or (not is_compiling() and _check.plain(k))
+    return not k.requires_grad and seen and bool((k == k.round()).all())

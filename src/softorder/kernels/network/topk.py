@@ -107,7 +107,7 @@ class _Weighted(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         x, weights, temperature = ctx.saved_tensors
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or not _check.plain(upstream):
             with torch.enable_grad():
                 p = plain(*ctx.options)(x, weights, temperature, weights.shape[-1])
                 p = torch.where(x != -math.inf, p, 0.0).to(x.dtype)

@@ -16,7 +16,7 @@ def log_entries(
     scores: Tensor, index: Tensor, temperature: Tensor, ks: Sequence[int], density: int
 ) -> tuple[Tensor, Tensor]:
     """log p, and the thresholds."""
-    log_p = torch.empty(len(scores), len(ks), dtype=torch.float64)
+    log_p = torch.empty(len(scores), len(ks), dtype=torch.float64, device="cpu")
     return log_p, _forward(scores, index, temperature, log_p, ks, density)
 
 
@@ -30,8 +30,10 @@ def loss(
     apart: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The loss of every row, log p, the derivatives of the one by the other, and thresholds."""
-    losses = torch.empty(len(scores), dtype=torch.float64)
-    log_p, pull = (torch.empty(len(scores), len(ks), dtype=torch.float64) for _ in range(2))
+    losses = torch.empty(len(scores), dtype=torch.float64, device="cpu")
+    log_p, pull = (
+        torch.empty(len(scores), len(ks), dtype=torch.float64, device="cpu") for _ in range(2)
+    )
     mixture = _Mixture(shares.contiguous(), losses, pull, apart)
     return losses, log_p, pull, _forward(scores, index, temperature, log_p, ks, density, mixture)
 
@@ -102,7 +104,7 @@ def vjp(
     x, y, v, b = scores.contiguous(), index.contiguous(), pull.contiguous(), b.contiguous()
     rows, n = x.shape
     by_scores = torch.empty_like(x)
-    by_row = torch.empty(rows, dtype=torch.float64)
+    by_row = torch.empty(rows, dtype=torch.float64, device="cpu")
     temperature, stride = _native.dense(temperature, (rows,))
     upstream, upstream_stride = _native.dense(upstream, (rows,))
     _native.call(

@@ -11,6 +11,7 @@ from softorder import _check
 from softorder.kernels import _native, fsum
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
+from softorder.kernels.fsum.reference import invert as every_root
 from softorder.kernels.permutation.reference import levels_of
 from softorder.kernels.sort.rows import sort_rows
 
@@ -21,13 +22,24 @@ def rows(
     """The first k rows, and centre and rest of their k + 1 thresholds."""
     scores, n = scores.contiguous(), scores.shape[-1]
     rows = sort_rows(scores)
-    levels, law = levels_of(rows, descending, k), density_of(density)
-    centre, rest = fsum.invert(rows.values.double(), levels, temperature, law, count=rows.count)
+    levels = levels_of(rows, descending, k)
+    centre, rest = _thresholds(rows.values.double(), levels, temperature, rows.count, density)
     p = scores.new_empty(*scores.shape[:-1], k, n)
     _call("permutation_forward", scores, centre, rest, temperature, descending, density, p)
     if rows.finite is not None:
         p = rows.with_certain(scores, p, descending)
     return p, centre, rest
+
+
+def _thresholds(
+    sources: Tensor, levels: Tensor, temperature: Tensor, count: Tensor | None, density: int
+) -> tuple[Tensor, Tensor]:
+    """By one solve for each where the sums of boxes would lose a digit: rows of P take as long."""
+    law = density_of(density)
+    if law.name in ("laplace", "uniform"):
+        return fsum.invert(sources, levels, temperature, law, count=count)
+    levels = levels.double().expand(*sources.shape[:-1], levels.shape[-1])
+    return every_root(sources, levels, temperature, count, density)
 
 
 def vjp(

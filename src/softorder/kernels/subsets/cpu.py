@@ -13,10 +13,10 @@ def log_prob(logits: Tensor, size: Tensor, draws: Tensor) -> tuple[Tensor, Tenso
     """log P of the draws; and shifts, angles and weights of the circle."""
     theta, x, size = logits.contiguous(), draws.contiguous(), size.contiguous()
     count, rows, n = x.shape
-    log_p = torch.empty(count, rows, dtype=torch.float64)
+    log_p = torch.empty(count, rows, dtype=torch.float64, device="cpu")
     b = theta.new_empty(2, rows)
-    angle = torch.empty(rows, POINTS, dtype=torch.float64)
-    weight = torch.empty(rows, POINTS, 2, dtype=torch.float64)
+    angle = torch.empty(rows, POINTS, dtype=torch.float64, device="cpu")
+    weight = torch.empty(rows, POINTS, 2, dtype=torch.float64, device="cpu")
     _native.call(
         "subsets_forward",
         _native.pointer(theta),
