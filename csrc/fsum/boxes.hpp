@@ -2,6 +2,7 @@
 //
 // The width is m·2^k with 4 <= m < 8, so that the middle of a box is an exact number and the distance
 // of a place from it is as exact as the difference of two scores. Boxes of level l are 2^l times as wide.
+// Outliers so remote that this fails are counted, and summed only among themselves.
 #pragma once
 
 #include <cmath>
@@ -19,11 +20,19 @@ inline double box_width(double most) {
   return std::ldexp(std::floor(8 * fraction), exponent - 3);
 }
 
-// Whether the middles of all boxes are exact numbers.
+// Indices from here on are of remote boxes, whose middles are not exact.
+constexpr double kRemote = 0x1p48;
+
+// Whether the boxes of a row are exact or remote, and the remote ones far from the others.
 template <class T> bool fits_boxes(const Places<T>& places, std::size_t count, double width) {
   if (count == 0) return true;
   const double most = std::max(std::fabs(double(places.value[0])), std::fabs(double(places.value[count - 1])));
-  return width >= 1e-290 && most < 0x1p48 * width && most + 64 * width < 1e300;
+  if (!(width >= 1e-290 && most < 1e290 * std::min(width, 1.0))) return false;
+  const auto below = [&](double edge) {
+    return partition_point(count, [&](std::size_t i) { return double(places.value[i]) < edge; });
+  };
+  const double edge = kRemote * width;
+  return most < edge || (below(edge) == below(2 * edge) && below(-edge) == below(-2 * edge));
 }
 
 struct Boxes {
@@ -50,6 +59,7 @@ struct Boxes {
 
   std::size_t size(std::size_t level = 0) const { return levels[level].index.size(); }
   double middle(std::size_t box) const { return (levels[0].index[box] + 0.5) * width; }
+  bool is_remote(std::size_t box) const { return std::fabs(levels[0].index[box]) >= kRemote; }
 
  private:
   template <class T> void cut(const Places<T>& places, std::size_t count) {

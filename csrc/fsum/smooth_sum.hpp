@@ -257,7 +257,7 @@ template <class Law, class T> class SmoothSources {
   static bool is_upper(double index) { return index != 2 * std::floor(0.5 * index); }
 
   void run_moments(const Boxes::Run& run, double* found) const {
-    const double middle = boxes_.middle(run.box), scale = 2 / boxes_.width;
+    const double middle = boxes_.middle(run.box), scale = boxes_.is_remote(run.box) ? 0 : 2 / boxes_.width;
     Pack<double> total[kTerms] = {};
     for (std::size_t i = run.begin; i < run.end; i += kLanes<double>) {
       const std::size_t count = std::min(kLanes<double>, run.end - i);
@@ -340,8 +340,8 @@ template <class Law, class T> class SmoothSources {
       }
       gain.finish(tables.kernel().parity(), polynomials + box * kTerms);
       steps[box] = own ? 0.5 * (weight_[below] + weight_[below + 1]) : weight_[below];
-      alone[box] = !own && !(below > 0 && is_near(index[box] - sources[below - 1])) &&
-                   !(below < sources.size() && is_near(sources[below] - index[box]));
+      alone[box] = targets.is_remote(box) || (!own && !(below > 0 && is_near(index[box] - sources[below - 1])) &&
+                   !(below < sources.size() && is_near(sources[below] - index[box])));
     });
   }
 

@@ -1,4 +1,4 @@
-"""Logistic and normal F-sums of rows too long for all pairs, against sums at some targets."""
+"""Logistic and normal F-sums of rows too long for all pairs, against direct sums."""
 
 import numpy as np
 import pytest
