@@ -108,8 +108,8 @@ def test_launches_ask_nothing(n):
     scores = torch.randn(1, n, generator=torch.Generator().manual_seed(0))
     k, tau = torch.tensor([n / 10], dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64)
     with _native.use("triton"), _NoQuestions():
-        p, b = kernels.forward(scores, k, tau, 0)
-        gradient, _ = kernels.backward(scores, scores, tau, b, 0, True)
+        p, b = kernels.forward(scores, k, tau, None, 0)
+        gradient, _ = kernels.backward(scores, scores, tau, b, None, 0, True)
     assert abs(p.sum().item() - n / 10) < 1e-5 * n
     assert gradient.double().sum().abs() < 1e-6 * n
 
