@@ -157,3 +157,9 @@ def test_a_method_that_is_neither_a_name_nor_a_density(operator, method):
 def test_options_are_keywords_only(operator):
     with pytest.raises(TypeError, match="positional"):
         operator(_SCORES, 1, 0.5)
+
+
+def test_mask_on_another_device():
+    mask = torch.ones(3, dtype=torch.bool, device="meta")
+    message = _message(RuntimeError, so.soft_topk, _SCORES, 1, mask=mask)
+    _assert_mentions(message, "mask", "meta", "cpu")

@@ -42,12 +42,16 @@ def several(dim: object, axes: int) -> None:
 
 
 def mask(mask: Tensor | None, scores: Tensor) -> None:
-    """`mask` is None, or a boolean tensor that broadcasts to `scores`."""
+    """`mask` is None, or a boolean tensor beside `scores` that broadcasts to them."""
     if mask is not None:
         _boolean(mask)
         _kinds.dense("mask", mask)
         _values.beside("mask", mask, scores)
         _broadcasts(mask, scores)
+        if mask.device != scores.device:
+            raise RuntimeError(  # as torch itself says it
+                f"mask must be on the device of scores, {scores.device}, but got {mask.device}"
+            )
 
 
 def any_mask(mask: Tensor, scores: Tensor) -> None:
