@@ -78,7 +78,8 @@ def test_every_number_is_read_and_rounded_as_torch_does(at_level, dtype, method)
     found = _results(scores, 20.0, upstream, **options)
     p, by_scores, *by_numbers = _results(scores.float(), 20.0, upstream.float(), **options)
     assert ((p > 0) & (p < torch.finfo(dtype).tiny)).any() or dtype == torch.bfloat16
-    _same(found, (p.to(dtype), by_scores.to(dtype), *by_numbers), **EXACT)
+    _same(found[:2], (p.to(dtype), by_scores.to(dtype)), **EXACT)
+    _same(found[2:], by_numbers, rtol=1e-14, atol=0)  # sums, in other parts
 
 
 @HALVES

@@ -48,10 +48,6 @@ def mask(mask: Tensor | None, scores: Tensor) -> None:
         _kinds.dense("mask", mask)
         _values.beside("mask", mask, scores)
         _broadcasts(mask, scores)
-        if mask.device != scores.device:
-            raise RuntimeError(  # as torch itself says it
-                f"mask must be on the device of scores, {scores.device}, but got {mask.device}"
-            )
 
 
 def any_mask(mask: Tensor, scores: Tensor) -> None:
