@@ -50,17 +50,24 @@ struct Chebyshev {
 
   Chebyshev() {
     for (int j = 0; j < kTerms; ++j) {
-      const double angle = std::numbers::pi * (j + 0.5) / kTerms;
-      node[j] = std::cos(angle);
-      for (int k = 0; k < kTerms; ++k) fit[j][k] = (k == 0 ? 1.0 : 2.0) / kTerms * std::cos(k * angle);
+      node[j] = cosine(2 * j + 1);
+      for (int k = 0; k < kTerms; ++k) fit[j][k] = (k == 0 ? 1.0 : 2.0) / kTerms * cosine(k * (2 * j + 1));
+    }
+    // T_(l+1) = (b + 1) T_l - T_(l-1) at (b + 1)/2, and b T_k = (T_(k+1) + T_|k-1|)/2: exact numbers
+    double half[kTerms + 1][kTerms + 2] = {};
+    half[0][0] = 1;
+    half[1][0] = half[1][1] = 0.5;
+    for (int l = 1; l < kTerms; ++l) {
+      for (int k = 0; k <= l; ++k) {
+        half[l + 1][k] += half[l][k] - half[l - 1][k];
+        half[l + 1][k + 1] += 0.5 * half[l][k];
+        half[l + 1][k == 0 ? 1 : k - 1] += 0.5 * half[l][k];
+      }
     }
     for (int l = 0; l < kTerms; ++l) {
-      double half[kTerms] = {};
-      for (int j = 0; j < kTerms; ++j) add_scaled(half, std::cos(l * std::acos(0.5 * (node[j] + 1))), fit[j]);
       for (int k = 0; k < kTerms; ++k) {
-        const double lower = (k + l) % 2 ? -half[k] : half[k];
-        join_[1][k][l] = divide_[1][l][k] = half[k];
-        join_[0][k][l] = divide_[0][l][k] = lower;
+        join_[1][k][l] = divide_[1][l][k] = half[l][k];
+        join_[0][k][l] = divide_[0][l][k] = (k + l) % 2 ? -half[l][k] : half[l][k];
       }
     }
   }
@@ -71,6 +78,14 @@ struct Chebyshev {
   void divide(const double* whole, bool upper, double* part) const { add_product(divide_[upper], whole, part); }
 
  private:
+  // cos(i π/(2 kTerms)), whose argument would lose digits if it were large
+  static double cosine(int i) {
+    i %= 4 * kTerms;
+    if (i > 2 * kTerms) i = 4 * kTerms - i;
+    const double angle = std::numbers::pi / (2 * kTerms);
+    return i > kTerms ? -std::cos((2 * kTerms - i) * angle) : i == kTerms ? 0 : std::cos(i * angle);
+  }
+
   double join_[2][kTerms][kTerms], divide_[2][kTerms][kTerms];
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <numbers>
 
 #include "densities.hpp"
 
@@ -10,13 +11,15 @@ namespace softorder {
 // A box is a stretch of the row so short that the kernel between two boxes is a polynomial to working
 // precision; boxes that are at most kNear boxes apart meet at that width, others as boxes twice as
 // wide, or four times, and so on. Further than the reach, a term does not matter beside one at
-// distance d; boxes reckon with d <= kAlone. All lengths are in units of τ.
+// distance d; boxes reckon with d <= kAlone. tail(a) = F(-a), better rounded than that of packs. All
+// lengths are in units of τ.
 template <class Law> struct Smooth;
 
 template <> struct Smooth<Logistic<double>> {
   static constexpr double kBox = 1;
   static constexpr int kNear = 3;
   static constexpr double kAlone = 15;
+  static double tail(double a) { return 1 / (1 + std::exp(a)); }
   static double reach(double d, int moment) { return d + 44 + 4 * moment; }
 };
 
@@ -24,6 +27,7 @@ template <> struct Smooth<Normal<double>> {
   static constexpr double kBox = 1;
   static constexpr int kNear = 13;
   static constexpr double kAlone = 4;
+  static double tail(double a) { return 0.5 * std::erfc(a * std::numbers::sqrt2 / 2); }
   static double reach(double d, int moment) { return std::sqrt(d * d + (moment == 0 ? 90 : 92)); }
 };
 

@@ -58,11 +58,15 @@ template <class Law> class SmoothTables {
     if (ready(kernel, width)) return;
     kernel_ = kernel, width_ = width, levels_ = depth(kernel, width);
     memory_.resize(kSize * std::size_t(kNear + 1) * std::size_t(levels_ + 1));
-    // in one box, F less 1/2 instead of F less its step
-    const double middle = kernel.derivative == 0 ? 0.5 : 0.0;
-    fit_kernel(basis_, [&](Pack<double> u) { return kernel(u) + (u < 0 ? Pack<double>{} - middle : Pack<double>{} + middle); },
-               0, 0.5 * width, memory_.data());
-    for (int apart = 1; apart <= kNear; ++apart) fit(0, apart, memory_.data() + kSize * std::size_t(apart));
+    // All n sources share the errors of these tables: they are as good as they can be.
+    const bool tails = kernel.derivative == 0;
+    const auto inner = [&](Pack<double> u) { return tails ? rounded(u, 0.5) : kernel(u); };
+    const auto beside = [&](Pack<double> u) { return tails ? rounded(u, 0) : kernel(u); };
+    fit_kernel(basis_, inner, 0, 0.5 * width, memory_.data());
+    for (int apart = 1; apart <= kNear; ++apart) {
+      double* const to = memory_.data() + kSize * std::size_t(apart);
+      apart <= 2 ? fit_kernel(basis_, beside, apart * width, 0.5 * width, to) : fit(0, apart, to);
+    }
     for (int level = 0; level < levels_; ++level) {
       for (int apart = kNear + 1; apart <= 2 * kNear + 1; ++apart) fit(level, apart, far(level, apart));
     }
@@ -76,6 +80,15 @@ template <class Law> class SmoothTables {
 
  private:
   static constexpr std::size_t kSize = kTerms * kTerms;
+
+  // F less its step; in one box (middle = 1/2), F less 1/2.
+  static Pack<double> rounded(Pack<double> u, double middle) {
+    for (std::size_t i = 0; i < kLanes<double>; ++i) {
+      const double above = middle - Smooth<Law>::tail(std::fabs(u[i]));
+      u[i] = u[i] < 0 ? -above : above;
+    }
+    return u;
+  }
 
   std::size_t place(int level, int apart) const { return std::size_t((level + 1) * (kNear + 1) + (apart - kNear - 1)); }
   const double* far(int level, int apart) const { return memory_.data() + kSize * place(level, apart); }
