@@ -11,8 +11,8 @@ from torch.distributions.utils import lazy_property
 
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
-from softorder.methods import ThresholdMethod
 from softorder.ops import soft_topk
+from softorder.relaxations import ThresholdMethod
 from softorder.sampling import Design
 from softorder.sampling._units import extend, log_odds
 

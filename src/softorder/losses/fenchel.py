@@ -12,10 +12,10 @@ from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
-from softorder.methods import ThresholdMethod, sharded
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms
 from softorder.ops._method import threshold_method
+from softorder.relaxations import ThresholdMethod, sharded
 
 
 def fenchel_young(

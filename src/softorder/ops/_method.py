@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.densities import Density, UserDensity
-from softorder.methods import FSumMethod, Method, ThresholdMethod, find
+from softorder.relaxations import FSumMethod, Method, ThresholdMethod, find
 
 
 def method_of(operator: str, method: object) -> Method:
