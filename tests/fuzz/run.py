@@ -17,15 +17,14 @@ import torch
 
 import softorder as so
 from softorder.kernels import _native
-from tests.fuzz import problems, values
+from tests.fuzz import judges, problems, values
+from tests.fuzz.judges import Answer
 
 _OPERATORS = {
     "laplace_sum": lambda scores, method, **options: so.laplace_sum(scores, **options),
     "permutation_cross_entropy": so.losses.permutation_cross_entropy,
     "top_k_cross_entropy": so.losses.top_k_cross_entropy,
 }
-#: Of the largest number of a result. Kinks and steep comparators enlarge rounding errors.
-_TOLERANCE = {torch.float64: 1e-6, torch.float32: 2e-3}
 _COMPARED = 20_000  # scores at the most: plain torch takes its time
 
 
@@ -41,9 +40,9 @@ def solve(problem, kind):
         inputs = [scores, *(options[name] for name in problem.learned)]
         upstream = torch.randn(result.shape, generator=torch.Generator().manual_seed(problem.seed))
         layout = problem.layout if result.dim() else "plain"
-        upstream = values.LAYOUTS[layout](upstream.to(result.dtype))
+        upstream = values.LAYOUTS[layout](upstream.bfloat16().to(result.dtype))
         gradients = torch.autograd.grad(result, inputs, upstream, allow_unused=True)
-    return [result.detach(), *gradients]
+    return Answer(result.detach(), dict(zip(("scores", *problem.learned), gradients, strict=True)))
 
 
 def check(problem):
@@ -54,27 +53,18 @@ def check(problem):
     found = solve(problem, "native")
     if not all(torch.equal(*pair) for pair in zip(before, memory, strict=True)):
         return "an argument was changed"
-    if problem.ordinary and problem.scores.numel() <= _COMPARED:
-        return _difference(found, solve(problem, "torch"), problem)
-    return ""
+    wrong = judges.decent(problem, found)
+    if wrong or problem.scores.numel() > _COMPARED:
+        return wrong
+    return judges.agree(problem, found, solve(problem, "torch"), "plain torch") or _in_float64(
+        problem, found
+    )
 
 
-def _difference(found, expected, problem):
-    tolerance = _TOLERANCE[problem.scores.dtype]
-    names = ("the result", "the gradient of scores", *(f"that of {v}" for v in problem.learned))
-    for name, one, other in zip(names, found, expected, strict=True):
-        if (one is None) != (other is None):
-            return f"{name} is there in one kind of kernel only"
-        if one is None or not one.numel():
-            continue
-        if one.shape != other.shape or one.dtype != other.dtype:
-            return f"{name} has another shape or dtype: {one.shape} and {other.shape}"
-        finite = other.isfinite()
-        scale = max(1.0, other[finite].abs().max().item()) if finite.any() else 1.0
-        if not torch.allclose(one, other, rtol=0, atol=tolerance * scale, equal_nan=True):
-            off = (one - other)[finite].abs().max().item() if finite.any() else "not finite"
-            return f"{name} differs from plain torch by {off} where the largest is {scale}"
-    return ""
+def _in_float64(problem, found):
+    if problem.scores.dtype is torch.float64:
+        return ""
+    return judges.agree(problem, found, solve(problem.widened(), "torch"), "float64")
 
 
 def run(seeds, stop_after):
