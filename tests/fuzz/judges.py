@@ -44,15 +44,16 @@ def agree(problem, one, other, whose):
             continue
         if found.shape != expected.shape:
             return f"{name} has the shape {found.shape}, but {expected.shape} in {whose}"
-        words = _apart(problem, name, found.double(), expected.double())
+        most = torch.finfo(found.dtype).max
+        expected = expected.double()
+        expected = torch.where(expected.abs() > most, expected.sign() * math.inf, expected)
+        words = _apart(problem, name, found.double(), expected)
         if words:
             return f"{name} {words} in {whose}"
     return ""
 
 
 def _apart(problem, name, found, expected):
-    most = torch.finfo(problem.scores.dtype).max
-    expected = torch.where(expected.abs() > most, expected.sign() * math.inf, expected)
     finite = expected.isfinite()
     other = (found != expected) & ~(found.isnan() & expected.isnan())
     odd = torch.where(finite, ~found.isfinite(), other)
@@ -105,9 +106,11 @@ def _scale_of_gradient(problem, expected):
     if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
         return _most(expected) + 1  # shares of one
     gaps = torch.where(rows.isfinite(), rows, math.nan).sort(-1).values.diff(dim=-1)
-    near = gaps < 100 * tau.unsqueeze(-1)
-    slopes = torch.where(near.any(-1) if near.shape[-1] else gaps.new_zeros(gaps.shape[:-1]) > 0, 1 / tau, 0.0)
-    return _most(expected) + _most(slopes)
+    near = (gaps < 100 * tau.unsqueeze(-1)).any(-1)
+    alone = rows.isfinite().sum(-1) == 1
+    if problem.operator in ("soft_rank", "fsum"):  # a score is near itself
+        alone = near | True
+    return _most(expected) + _most(torch.where(near | alone, 1 / tau, 0.0))
 
 
 def _most(values):
