@@ -203,11 +203,6 @@ template <class T> class RowGradient {
     finish({others.f, 0}, double(weigh.f(Pack<T>{} + x_[y_])[0]), factor, 0);
   }
 
-  void spoil(T value) {
-    std::fill_n(out_, n_, value);
-    fresh_ = false, own_ = temperature_ = double(value);
-  }
-
   // Ends the row, and returns the gradient of τ.
   double end() {
     if (fresh_) std::fill_n(out_, n_, T(0));
@@ -291,10 +286,7 @@ void backward_row(const OneEntryBackward& a, std::size_t row, T* scratch, Team t
   for (std::size_t j = 0; j < a.columns; ++j) {
     const double pull = a.pull[row * a.columns + j] * upstream;
     const Threshold<T> b = threshold_at<T>(a.b, a.rows, j, row);
-    if (b.centre != b.centre) {
-      gradient.spoil(b.centre);
-      break;
-    }
+    if (b.centre != b.centre) break;  // nothing passes where a score is NaN
     if (pull == 0) continue;
     if (a.k[j] == 0) {
       gradient.add(WeighSoftmax<T>{b}, pull);

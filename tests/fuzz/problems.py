@@ -106,7 +106,10 @@ def make(seed):
     ordinary = choose.random() < 0.4
     dim, shape = _shape(choose, operator, longest)
     dtype = choose.choice(_DTYPES)
-    kind = choose.choice([*values.ORDINARY] if ordinary else [*values.ORDINARY, *values.EXTREME])
+    kinds = [*values.ORDINARY] if ordinary else [*values.ORDINARY, *values.EXTREME]
+    if operator == "laplace_sum":  # which takes what is finite
+        kinds = [kind for kind in kinds if kind not in values.NOT_FINITE]
+    kind = choose.choice(kinds)
     generator = torch.Generator().manual_seed(seed)
     layout = choose.choice([*values.LAYOUTS])
     scores = values.LAYOUTS[layout](values.scores(kind, generator, shape, dtype))

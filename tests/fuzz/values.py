@@ -54,13 +54,24 @@ EXTREME = {
     "largest": lambda random, shape: _normal(random, shape).sign() * math.inf,
     "geometric": _geometric,
     "outlier": _with([1e30, -1e30]),
+    "huge": lambda random, shape: _normal(random, shape) * 1e308,
+    "shifted_by_a_million": lambda random, shape: _normal(random, shape) + 1e6,
+    "shifted_far": lambda random, shape: _normal(random, shape) * 1e285 + 1e300,
+    "clusters": lambda random, shape: (
+        1e-6 * _normal(random, shape) + 100.0 * torch.randint(3, shape, generator=random)
+    ),
+    "tiny_beside_infinities": lambda random, shape: torch.where(
+        _some(random, shape, 0.3), math.inf, 1e-40 * _normal(random, shape)
+    ),
 }
+
+NOT_FINITE = ("infinities", "nan", "all_nan", "all_minus_infinity", "tiny_beside_infinities")
 
 
 def scores(kind, random, shape, dtype):
     """Of one kind. What a format cannot hold is its largest number, but for true infinities."""
     made = (ORDINARY | EXTREME)[kind](random, shape)
-    if kind in ("largest", "geometric", "outlier"):
+    if kind not in NOT_FINITE:
         most = _finfo(dtype).max
         made = made.clamp(-most, most)
     return made.to(dtype)
