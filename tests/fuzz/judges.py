@@ -67,7 +67,9 @@ def _apart(problem, name, found, expected):
     odd = torch.where(finite, ~found.isfinite(), other)
     if odd.any():
         return f"is {found[odd][0].item()}, but {expected[odd][0].item()}"
-    units = _units(problem, name, torch.where(finite, found, 0.0), torch.where(finite, expected, 0.0))
+    units = _units(
+        problem, name, torch.where(finite, found, 0.0), torch.where(finite, expected, 0.0)
+    )
     at = units.flatten().argmax()
     if units.flatten()[at] <= ALLOWED:
         return ""

@@ -19,7 +19,7 @@ from softorder.kernels._operators import no_gradient
 from softorder.kernels.formulas import column, inverse
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
-from softorder.kernels.sort.rows import ties
+from softorder.kernels.sort.rows import sums_before, ties
 
 
 def matrix(scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int) -> Tensor:
@@ -82,9 +82,8 @@ class _Order(NamedTuple):
     last: Tensor
 
     def sums(self, ordered: Tensor) -> tuple[Tensor, Tensor]:
-        """Σ of what is in order, before the first and before the last of each one's equals."""
-        upto = torch.cat([torch.zeros_like(ordered[..., :1]), ordered.cumsum(-1)], -1)
-        return upto.gather(-1, self.first), upto.gather(-1, self.last)
+        """Σ of what is in order, before the first of each one's equals and up to the last."""
+        return sums_before(ordered, self.first, self.last)
 
 
 # ---- the logits (..., k, n) of k ascending places; `order` sorts x, `count` of them are live ----

@@ -118,6 +118,12 @@ def ties(values: Tensor) -> tuple[Tensor, Tensor]:
     return first, behind.flip(-1).cummin(-1).values.flip(-1)
 
 
+def sums_before(ordered: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ of what is in order, before these places."""
+    upto = torch.cat([torch.zeros_like(ordered[..., :1]), ordered.cumsum(-1)], -1)
+    return upto.gather(-1, first), upto.gather(-1, last)
+
+
 def ascending(t: Tensor) -> Tensor:
     """t, which ascends but for roundings, without those."""
     return t + (t.detach().cummax(-1).values - t.detach()).nan_to_num(0.0)
