@@ -42,5 +42,10 @@ def whole_size(law: KHot, estimator: str) -> Tensor:
 
 def through(draw: Tensor, probs: Tensor, loss: Loss | None) -> Tensor:
     """The draw with the derivatives of `probs`, or its loss; the value is that of the draw."""
-    carrier = draw + (probs - probs.detach())
-    return carrier if loss is None else loss(carrier)
+    return result(draw + (probs - probs.detach()), loss)
+
+
+def result(draw: Tensor, loss: Loss | None) -> Tensor:
+    """What an estimator returns: the draw, or its loss."""
+    _check.estimators.loss(loss)
+    return draw if loss is None else loss(draw)
