@@ -25,6 +25,9 @@ def register(estimator: Estimator) -> Estimator:
 def find(name: str) -> Estimator:
     """The estimator of that name.
 
+    Args:
+        name: that of a function of `so.estimators`.
+
     >>> import softorder as so
     >>> so.estimators.find("simple") is so.estimators.simple
     True

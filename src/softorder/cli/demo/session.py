@@ -97,10 +97,10 @@ class Session:
         count, splits = len(load(0).labels), len(self.preset.seeds)
         return (
             f"softorder {so.__version__} on handwritten digits: {count} training images, "
-            f"{splits} random split{'s' * (splits > 1)} × {self.preset.steps} steps. A network learns "
-            f"features through the vote of a query's {K} soft neighbours ({QUERIES} queries, "
-            f"{count - QUERIES} templates a step); test images are classified by their {K} hard "
-            "neighbours."
+            f"{splits} random split{'s' * (splits > 1)} × {self.preset.steps} steps. A network "
+            f"learns features through the vote of a query's {K} soft neighbours ({QUERIES} "
+            f"queries, {count - QUERIES} templates a step); test images are classified by their "
+            f"{K} hard neighbours."
         )
 
     def accuracy_table(self) -> Table:

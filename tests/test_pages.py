@@ -1,0 +1,79 @@
+"""The pages: links that lead somewhere, pictures that are up to date, nothing from elsewhere."""
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from docs.landing import FIGURE, picture
+from docs.names import GROUPS
+
+_ROOT = Path(__file__).parents[1]
+_PAGES = [
+    *sorted(_ROOT.glob("*.md")),
+    *sorted((_ROOT / "docs").glob("*.md")),
+    _ROOT / "csrc" / "README.md",
+    _ROOT / "src" / "softorder" / "kernels" / "README.md",
+]
+#: what docs/hooks.py makes when the site is built
+_MADE = {f"docs/api/{group.file}.md" for group in GROUPS} | {"docs/examples/index.md"}
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def _anchors(page):
+    """What headings are called in an address, as mkdocs has it."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    found = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\s-]", "", title).strip().lower().replace(" ", "-") for title in found}
+
+
+def _links(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    return [link for link in _LINK.findall(re.sub(r"`[^`]*`", "", text)) if ":" not in link]
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
+def test_links_lead_somewhere(page):
+    for link in _links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if str(target.relative_to(_ROOT)) in _MADE:
+            continue
+        assert target.exists() or _is_a_plot(target), f"{page.name} links to {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in _anchors(target), f"{page.name} links to {link}"
+
+
+def _is_a_plot(target):
+    """Of the benchmark: the site has it beside its pages."""
+    return (_ROOT / "benchmarks" / "results" / target.name).exists()
+
+
+def test_a_broken_link_is_seen(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("[a](b.md#c) `[no](link)` [web](https://example.org)\n\n# Über all!\n")
+    assert _links(page) == ["b.md#c"]
+    assert _anchors(page) == {"über-all"}
+
+
+def test_every_page_is_reached_from_the_menu():
+    menu = (_ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r": ([\w/]+\.md)$", menu, re.M))
+    pages = {path.name for path in (_ROOT / "docs").glob("*.md")}
+    assert listed == pages | {path.removeprefix("docs/") for path in _MADE}
+
+
+def test_the_first_picture_is_up_to_date():
+    assert FIGURE.read_text(encoding="utf-8") == picture()
+
+
+def test_pages_load_nothing_from_elsewhere():
+    for page in (_ROOT / "docs").rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"""(src|href)=["']https?:|!\[[^\]]*\]\(https?:""", text), page.name
+
+
+def test_the_citation_is_of_this_version():
+    text = (_ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {metadata.version('softorder')}\n" in text
