@@ -1,5 +1,6 @@
-"""The pages: links that lead somewhere, pictures that are up to date, nothing from elsewhere."""
+"""The pages: links that lead somewhere, pictures and figures of today, nothing from elsewhere."""
 
+import json
 import re
 from importlib import metadata
 from pathlib import Path
@@ -77,3 +78,33 @@ def test_pages_load_nothing_from_elsewhere():
 def test_the_citation_is_of_this_version():
     text = (_ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {metadata.version('softorder')}\n" in text
+
+
+def _worst(table):
+    """Of the default density over all k and temperatures, for every size."""
+    results = json.loads((_ROOT / "benchmarks" / "results" / "topk.json").read_text())
+    rows = [
+        row for row in results["figures"] if (row["table"], row["column"]) == (table, "laplace")
+    ]
+    assert len(rows) > 5
+    return [row["value"] for row in rows]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_the_headline_is_what_was_measured(name):
+    text = " ".join((_ROOT / name).read_text(encoding="utf-8").split())
+    assert "a batch costs between half a softmax and three, about a sixth of the hard" in text
+    ratios = _worst("Forward, × torch.softmax")
+    assert min(ratios) > 0.5
+    assert max(ratios) < 3
+    assert max(_worst("Forward, × hard torch.topk")) < 0.17
+
+
+def test_the_readmes_table_is_what_was_measured():
+    measured = (_ROOT / "benchmarks" / "results" / "topk.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d[\d,]*×[\d,]+) \|(.*)\|$", (_ROOT / "README.md").read_text(), re.M)
+    assert len(rows) == 6
+    for size, cells in rows:
+        kept = re.search(rf"^\| {size} \|(.*)\|$", measured, re.M)[1].split("|")
+        ours, _, *others = (cell.strip() for cell in kept)  # the second is plain torch
+        assert [cell.strip() for cell in cells.split("|")] == [ours, *others]
