@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.landing import FIGURE, picture
+from docs.made import EXAMPLES, api, contents, experiments, gallery
 from docs.names import GROUPS
 
 _ROOT = Path(__file__).parents[1]
@@ -67,6 +68,38 @@ def test_every_page_is_reached_from_the_menu():
 
 def test_the_first_picture_is_up_to_date():
     assert FIGURE.read_text(encoding="utf-8") == picture()
+
+
+def test_the_gallery_has_every_example_with_its_results():
+    page = gallery()
+    for path in EXAMPLES.glob("*.py"):
+        started = '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+        assert (f"examples/{path.name}" in page) == started
+    for plot in (EXAMPLES / "results").glob("*.png"):
+        assert f"]({plot.name})" in page
+
+
+def test_the_api_has_every_public_function_and_class():
+    pages = {group.file: api(group) for group in GROUPS}
+    for name, page in [
+        ("so.soft_topk", "operators"),
+        ("so.hard.rank", "operators"),
+        ("so.nn.functional.topk_attention", "layers"),
+        ("so.sampling.sample", "sampling"),
+        ("so.relaxations.Sinkhorn", "methods"),
+    ]:
+        assert f"heading: {name}\n" in pages[page]
+    assert pages["operators"].index("so.soft_topk") < pages["operators"].index("so.fsum")
+
+
+def test_experiments_are_pages_of_their_own():
+    page = (_ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    found = experiments(page)
+    assert {"knn", "topk_classification"} <= set(found)
+    assert sum(map(len, found.values())) > 0.9 * len(page) - 5000
+    for name in found:
+        assert f"## {name}\n" in contents(page)  # which links from elsewhere lead to
+        assert f"(results/{name}.md)" in contents(page)
 
 
 def test_pages_load_nothing_from_elsewhere():
