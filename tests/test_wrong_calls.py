@@ -174,7 +174,7 @@ _META = {"device": "meta"}
             "templates",
             "queries",
         ),
-        (lambda: so.nn.KHotGate(None, 1)(_X, torch.ones(3, **_META)), "logits", "x"),
+        (lambda: so.nn.KHotGate(None, 1)(torch.ones(2, 3, **_META), _X), "x", "logits"),
         (lambda: _LAW.log_prob(torch.ones(3, **_META)), "value", "logits"),
     ],
 )

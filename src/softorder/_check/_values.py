@@ -49,8 +49,11 @@ def reachable(name: str, value: Tensor, scores: Tensor) -> None:
 
 
 def beside(name: str, value: Tensor, other: Tensor, of: str = "scores") -> None:
-    """A tensor on the device of the scores, or of another argument."""
-    if value.device != other.device:
+    """A tensor on the device of the scores, or of another argument.
+
+    Beside one without numbers, on the meta device, anything will do: the result has none either.
+    """
+    if value.device != other.device and not other.is_meta:
         raise ValueError(
             f"{name} must be on the device of {of}, {other.device}, but got a tensor on "
             f"{value.device}"

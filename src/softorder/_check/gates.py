@@ -57,7 +57,7 @@ def inputs(x: Tensor, features: int | None, logits: Tensor | None) -> None:
     if features is None:
         logits = own_logits(logits)
         floating("logits", logits)
-        beside("logits", logits, x, "x")
+        beside("x", x, logits, "logits")
         features = logits.shape[-1]
     if shape[-1] != features:
         raise ValueError(f"x must have {features} features along dim, but got {shape[-1]}")
