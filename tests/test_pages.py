@@ -141,3 +141,14 @@ def test_the_readmes_table_is_what_was_measured():
         kept = re.search(rf"^\| {size} \|(.*)\|$", measured, re.M)[1].split("|")
         ours, _, *others = (cell.strip() for cell in kept)  # the second is plain torch
         assert [cell.strip() for cell in cells.split("|")] == [ours, *others]
+
+
+def test_the_price_of_plain_torch_is_what_was_measured():
+    measured = (_ROOT / "benchmarks" / "results" / "topk.md").read_text(encoding="utf-8")
+    sizes = re.findall(r"^\| (\d[\d,]*×[\d,]+) \|", (_ROOT / "README.md").read_text(), re.M)
+    ratios = []
+    for size in sizes:
+        ours, plain = re.search(rf"^\| {size} \| ([\d.]+) \| ([\d.]+) \|", measured, re.M).groups()
+        ratios.append(float(plain) / float(ours))
+    answer = f"{min(ratios):.0f} to {max(ratios):.0f} times slower"
+    assert answer in (_ROOT / "docs" / "faq.md").read_text(encoding="utf-8")

@@ -1,7 +1,8 @@
 """docs/migration.md: what stands in the right column does what stands in the left one.
 
 entmax, difftopk and diffsort are the packages. For the others their formulas stand, written from
-the papers, under the names that they have there; tests/peers holds these against the packages.
+the papers, under the names that they have there; that the packages themselves agree is what
+test_torchsort.py and test_softtorch.py show where these are installed.
 """
 
 import contextlib
