@@ -76,7 +76,7 @@ from softorder._check._tensors import (
     square,
     whole,
 )
-from softorder._check._values import PerRow, broadcast_over_rows
+from softorder._check._values import PerRow, broadcast_over_rows, kept
 
 __all__ = [
     "PLAIN",
@@ -104,6 +104,7 @@ __all__ = [
     "k_alone",
     "k_among",
     "k_below",
+    "kept",
     "known_finite",
     "mask",
     "max_iterations",

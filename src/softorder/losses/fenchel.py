@@ -105,9 +105,9 @@ def part_of_fenchel_young(
     present = shards.add((~absent).sum(-1))
     if k is not None:
         (_check.k if shards.alone else _check.k_below)(k, scores, dim)
-        _check.targets.sums(sums, _axis.per_row(k, x), present)
-    counts = sums if k is None else _axis.per_row(k, x).detach()
-    tau = _axis.per_row(temperature, x)
+        _check.targets.sums(sums, _axis.per_row(k, x, dim), present)
+    counts = sums if k is None else _axis.per_row(k, x, dim).detach()
+    tau = _axis.per_row(temperature, x, dim)
     terms = torch.where(absent, 0.0, _terms(method, x, y, counts, tau, shards))
     losses = tau.to(x.dtype) * shards.common(terms.sum(-1))
     return reduce_rows(losses, present > 0, reduction, scores.dtype, others)

@@ -74,7 +74,7 @@ def permutation_cross_entropy(
     if x.shape[-1] == 0:
         losses = x.clone()
     else:
-        losses = compute(x, places, _axis.per_row(temperature, x), descending)
+        losses = compute(x, places, _axis.per_row(temperature, x, dim), descending)
     if reduction == "none":
         return _axis.back(losses, scores, dim)
     total = losses.sum()

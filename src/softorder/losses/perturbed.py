@@ -73,12 +73,12 @@ def perturbed_fenchel_young(
     present, sums = (~absent).sum(-1), y.sum(-1, dtype=torch.float64)
     if k is not None:
         _check.k(k, scores, dim)
-        _check.targets.sums(sums, _axis.per_row(k, x), present)
-    size = sums if k is None else _axis.per_row(k, x)
+        _check.targets.sums(sums, _axis.per_row(k, x, dim), present)
+    size = sums if k is None else _axis.per_row(k, x, dim)
     _check.whole("k", size, "for a perturbed loss")
     if x.shape[-1] == 0:
         return reduce_rows(x.sum(-1), present > 0, reduction, scores.dtype)
-    tau = _axis.per_row(temperature, x).to(x.dtype).expand(x.shape[:-1])
+    tau = _axis.per_row(temperature, x, dim).to(x.dtype).expand(x.shape[:-1])
     losses = _Loss.apply(x, tau.unsqueeze(-1), y, size, draws(noise, samples, generator))
     return reduce_rows(losses, present > 0, reduction, scores.dtype)
 

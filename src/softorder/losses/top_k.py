@@ -141,7 +141,8 @@ def part_of_top_k_cross_entropy(
     _check.weights.label_smoothing(label_smoothing)
     _check.reduction(reduction)
     samples = Samples.of(scores, target, ignore_index, cut)
-    _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
+    axis = 0 if scores.dim() == 1 else 1
+    _check.temperature(temperature, scores, axis)
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
@@ -157,7 +158,7 @@ def part_of_top_k_cross_entropy(
             label_smoothing=label_smoothing,
             reduction=reduction,
         )
-    tau = _axis.per_row(temperature, samples.scores)
+    tau = _axis.per_row(_axis.of_rows(temperature, scores, axis), samples.scores)
     mixture = Mixture(check_method(method), tau, m, label_smoothing, TOP1[top1])
     shares = _shares(p, samples, per_sample)
     if alone and mixture.label_smoothing == 0 and (m is None or m >= samples.classes):

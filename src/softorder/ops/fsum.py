@@ -71,7 +71,7 @@ def fsum(
     if x.shape[-1] == 0:
         result = x.sum(-1, keepdim=True) + torch.where(t.isnan(), t, 0.0)  # parts of the graph
     else:
-        result = compute(x, t, _axis.per_row(temperature, x))
+        result = compute(x, t, _axis.per_row(temperature, x, dim))
     return _axis.back(result, scores, dim)
 
 
@@ -122,4 +122,4 @@ def fsum_inverse(
     compute = computation("fsum_inverse", method)
     x = _rows.rows(scores, dim, mask)
     wanted = _axis.per_row(_axis.beside_rows(levels, scores, dim), x)
-    return _axis.back(_rows.at_levels(compute, x, wanted, temperature), scores, dim)
+    return _axis.back(_rows.at_levels(compute, x, wanted, temperature, dim), scores, dim)

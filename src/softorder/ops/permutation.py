@@ -62,4 +62,4 @@ def soft_permutation(
     x, k = _rows.rows(scores, dim, mask), n if k is None else k
     if n == 0:
         return x.unsqueeze(-2)[..., :k, :].to(scores.dtype)  # empty, and part of the graph
-    return compute(x, _axis.per_row(temperature, x), descending, k).to(scores.dtype)
+    return compute(x, _axis.per_row(temperature, x, dim), descending, k).to(scores.dtype)

@@ -90,7 +90,7 @@ def perturbed_topk(
     _check.choice("gradient", gradient, _perturbed.GRADIENTS)
     _check.scores(scores, dim)
     _check.k(k, scores, dim)
-    _check.whole("k", _axis.per_row(k, scores), "for a perturbed top-k")
+    _check.whole("k", _axis.per_row(k, scores, dim), "for a perturbed top-k")
     _check.temperature(temperature, scores, dim)
     _check.flag("largest", largest)
     _check.mask(mask, scores)
@@ -98,8 +98,8 @@ def perturbed_topk(
     if x.numel() == 0:
         return scores.clone()
     draws = _perturbed.draws(noise, samples, generator)
-    tau = _axis.per_row(temperature, x).to(x.dtype)
-    p = _perturbed.mean(x, tau, _Set(k), draws, gradient)
+    tau = _axis.per_row(temperature, x, dim).to(x.dtype)
+    p = _perturbed.mean(x, tau, _Set(_axis.of_rows(k, scores, dim)), draws, gradient)
     return _axis.back(p, scores, dim)
 
 
@@ -169,7 +169,7 @@ def perturbed_permutation(
         last = torch.where(x == math.inf, torch.finfo(x.dtype).min, -x)
         x = torch.where(x == -math.inf, x, last)
     draws = _perturbed.draws(noise, samples, generator)
-    tau = _axis.per_row(temperature, x).to(x.dtype)
+    tau = _axis.per_row(temperature, x, dim).to(x.dtype)
     choice = (_Places if order == "score" else _Positions)(k)
     return _perturbed.mean(x, tau, choice, draws, gradient).to(scores.dtype)
 

@@ -76,7 +76,7 @@ def soft_quantile(
     _check.q(q, scores, dim)
     compute = computation("soft_quantile", method)
     x = _rows.rows(scores, dim, mask)
-    result = _rows.at_levels(compute, x, _axis.leading_last(q, x), temperature)
+    result = _rows.at_levels(compute, x, _axis.leading_last(q, x), temperature, dim)
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 

@@ -108,7 +108,7 @@ def _apply(
     served = method_of(operator, method)
     if scores.shape[dim] == 0:
         return scores.clone()
-    numbers = _axis.per_rows(k, temperature, scores)
+    numbers = _axis.per_rows(k, temperature, scores, dim)
     compute = getattr(served, operator)
     if operator in served.takes_scores_as_they_are:
         x = _axis.last(scores if largest else -scores, dim)
