@@ -31,9 +31,10 @@ def join(value: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def split(result: Tensor, like: Tensor, axes: Sequence[int]) -> Tensor:
-    """The same axes again where they were."""
+    """The same axes again where they were, counted from the end: there may be more in front."""
     sizes = [like.shape[axis] for axis in axes]
-    return result.unflatten(-1, sizes).movedim(tuple(range(-len(axes), 0)), tuple(axes))
+    places = tuple(axis - like.dim() for axis in axes)
+    return result.unflatten(-1, sizes).movedim(tuple(range(-len(axes), 0)), places)
 
 
 def rows(scores: Tensor, dim: int, largest: bool, mask: Tensor | None) -> Tensor:

@@ -50,6 +50,7 @@ from softorder._check._options import (
     unused,
 )
 from softorder._check._per_row import (
+    auto,
     k,
     k_alone,
     k_among,
@@ -85,6 +86,7 @@ __all__ = [
     "at_hand",
     "at_least",
     "attention",
+    "auto",
     "beams",
     "between",
     "broadcast_over_rows",

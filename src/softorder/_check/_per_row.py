@@ -127,5 +127,13 @@ def temperature_alone(temperature: PerRow) -> None:
         raise ValueError(_range(temperature))
 
 
+def auto(word: str) -> None:
+    """A `temperature` that is a word is the one that there is."""
+    if word != "auto":
+        raise ValueError(
+            f"temperature must be a number, a tensor, 'auto' or so.Auto(...), but got {word!r}"
+        )
+
+
 def _range(given: PerRow) -> str:
     return f"temperature must be finite and > 0, but got {given}"

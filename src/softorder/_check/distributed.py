@@ -65,6 +65,15 @@ def laplace(method: object, laplace: bool) -> None:
         )
 
 
+def choice(k: object) -> None:
+    """Of rows that are cut among ranks, the softness of a choice is known, not that of ranks."""
+    if k is None:
+        raise ValueError(
+            "k must be given for a DTensor whose rows are cut among ranks, but got None: "
+            "redistribute it, so that every row is on one rank"
+        )
+
+
 def one_axis(dim: object) -> None:
     """Places along one axis are cut among the ranks of one group."""
     raise TypeError(

@@ -65,13 +65,9 @@ def fenchel_young(
     >>> torch.allclose(scores.grad, p - target)
     True
     """
+    temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
+    scores, target, dim, mask = _forms.lists(scores, target, dim, mask)
     options: dict[str, Any] = {"density": density, "temperature": temperature}
-    if not isinstance(dim, int):
-        _check.same_shape("target", target, scores)
-        axes = _axis.axes(scores, dim)
-        _check.mask(mask, scores)
-        mask = None if mask is None else _axis.join(mask.expand(scores.shape), axes)
-        scores, target, dim = _axis.join(scores, axes), _axis.join(target, axes), -1
     if _forms.special(scores, dim):
         return _of_dtensor(scores, target, k, dim, mask, reduction, options)
     return part_of_fenchel_young(scores, target, k, dim, mask, reduction, WHOLE, WHOLE, **options)

@@ -10,7 +10,7 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.nn._tempered import Tempered
-from softorder.ops import _rows
+from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
 
 
@@ -20,7 +20,7 @@ def permutation_cross_entropy(
     *,
     method: str | Density | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
     ignore_index: int = -100,
@@ -63,6 +63,21 @@ def permutation_cross_entropy(
     >>> round(so.losses.permutation_cross_entropy(scores, wrong, temperature=0.4).item(), 3)
     3.745
     """
+    if not isinstance(dim, int):
+        (tau,) = _forms.rows_numbers(scores, dim, temperature=temperature)
+        x, y, _, own = _forms.lists(scores, target, dim, mask)
+        found = permutation_cross_entropy(
+            x,
+            y,
+            method=method,
+            temperature=tau,
+            descending=descending,
+            mask=own,
+            ignore_index=ignore_index,
+            reduction=reduction,
+        )
+        axes = _axis.axes(scores, dim)
+        return _axis.split(found, scores, axes) if reduction == "none" else found
     _rows.check(scores, temperature, dim, descending, mask)
     _check.targets.places(target, scores, dim, ignore_index)
     _check.reduction(reduction)
@@ -99,7 +114,7 @@ class PermutationCrossEntropyLoss(Tempered):
         *,
         method: str | object = "laplace",
         temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         descending: bool = False,
         ignore_index: int = -100,
         reduction: str = "mean",

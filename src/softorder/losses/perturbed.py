@@ -12,6 +12,7 @@ from softorder import _axis, _check, hard
 from softorder.kernels._autograd import once
 from softorder.losses._lists import reduce_rows
 from softorder.nn._numbers import Numbered
+from softorder.ops import _forms
 from softorder.ops._perturbed import Draws, check_noise, draws
 
 
@@ -23,7 +24,7 @@ def perturbed_fenchel_young(
     temperature: float | Tensor = 1.0,
     samples: int = 100,
     noise: str = "normal",
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
     reduction: str = "mean",
     generator: torch.Generator | None = None,
@@ -45,7 +46,7 @@ def perturbed_fenchel_young(
         temperature: as in `so.perturbed_topk`.
         samples: as in `so.perturbed_topk`.
         noise: as in `so.perturbed_topk`.
-        dim: the axis along which the scores compete.
+        dim: as in `so.soft_topk`.
         mask: as in `so.soft_topk`; what takes no part has no loss, and its target does not count.
         reduction: "mean" over the rows in which something takes part, "sum", or "none".
         generator: of random numbers.
@@ -62,6 +63,8 @@ def perturbed_fenchel_young(
     True
     """
     check_noise(samples, noise)
+    temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
+    scores, target, dim, mask = _forms.lists(scores, target, dim, mask)
     _check.scores(scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
@@ -127,7 +130,7 @@ class PerturbedFenchelYoungLoss(Numbered):
         temperature: float | Tensor = 1.0,
         samples: int = 100,
         noise: str = "normal",
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         generator: torch.Generator | None = None,
     ) -> None:

@@ -98,3 +98,9 @@ def order(
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     compute = {"soft_rank": sharded_order.soft_rank, "soft_sort": sharded_order.soft_sort}[operator]
     return _axis.back(compute(x, _axis.per_row(temperature, x, dim), descending, shards), scores, dim)
+
+
+def no_order(scores: Tensor, *, dim: int, **options: object) -> Tensor:
+    """What several axes are sorted by where one of them is cut: an error."""
+    _check.distributed.one_axis("several")
+    return scores

@@ -119,10 +119,30 @@ def reduced(
     return operator(_axis.join(scores, axes), dim=-1, mask=mask, **own)
 
 
+def lists(
+    scores: Tensor, target: Tensor, dim: Axes, mask: Tensor | None
+) -> tuple[Tensor, Tensor, int, Tensor | None]:
+    """Scores, what is known of each, the axis and the mask: of several axes, as one at the end."""
+    if isinstance(dim, int):
+        return scores, target, dim, mask
+    _check.same_shape("target", target, scores)
+    axes = _axis.axes(scores, dim)
+    mask = joined_mask(mask, scores, axes)
+    return _axis.join(scores, axes), _axis.join(target, axes), -1, mask
+
+
 def joined_mask(mask: Tensor | None, scores: Tensor, axes: tuple[int, ...]) -> Tensor | None:
     """The mask for scores whose axes are one, behind the others."""
     _check.mask(mask, scores)
     return None if mask is None else _axis.join(mask.expand(scores.shape), axes)
+
+
+def rows_numbers(scores: Tensor, dim: Axes, **numbers: Any) -> tuple[Any, ...]:
+    """Several of them, for `lists`."""
+    if isinstance(dim, int):
+        return tuple(numbers.values())
+    axes = _axis.axes(scores, dim)
+    return tuple(rows_number(name, value, scores, axes) for name, value in numbers.items())
 
 
 def rows_number(name: str, value: Any, scores: Tensor, axes: tuple[int, ...]) -> Any:

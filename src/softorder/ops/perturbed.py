@@ -112,7 +112,7 @@ def perturbed_permutation(
     samples: int = 100,
     noise: str = "normal",
     gradient: str = "conditional",
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
     generator: torch.Generator | None = None,
@@ -136,7 +136,7 @@ def perturbed_permutation(
         samples: as in `perturbed_topk`. Time O(S n k), memory O(n k).
         noise: as in `perturbed_topk`.
         gradient: as in `perturbed_topk`.
-        dim: the axis along which the scores are sorted.
+        dim: as in `so.soft_permutation`.
         descending: True for the largest score in the first row, and for the k largest.
         mask: as in `so.soft_permutation`; by position, rows that nothing is left for are 0.
         generator: of random numbers.
@@ -154,6 +154,18 @@ def perturbed_permutation(
     array([[0.1, 0.9, 0. ],
            [0. , 0.1, 0.9]], dtype=float32)
     """
+    if not isinstance(dim, int):
+        options = {
+            "k": k,
+            "order": order,
+            "temperature": temperature,
+            "samples": samples,
+            "noise": noise,
+            "gradient": gradient,
+            "descending": descending,
+            "generator": generator,
+        }
+        return _forms.reduced(perturbed_permutation, scores, _axis.axes(scores, dim), mask, options)
     _perturbed.check_noise(samples, noise)
     _check.choice("gradient", gradient, _perturbed.GRADIENTS)
     _check.choice("order", order, _ORDERS)

@@ -7,9 +7,11 @@ from functools import partial
 from torch import Tensor
 
 from softorder import _check
+from softorder import hard as limits
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops._straight import straight_through
 
 
 def soft_rank(
@@ -20,6 +22,7 @@ def soft_rank(
     dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """The place of every score among the others, from 1 to n, as a smooth function of them.
 
@@ -43,12 +46,14 @@ def soft_rank(
             `so.methods()`, which has formulas of its own; or an even density of your own: an object
             with cdf and pdf.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows (the shape of scores
-            without `dim`). May require grad.
+            without `dim`, or with size 1 there). May require grad.
         dim: the axis along which the scores are ranked; several of them, or None for all, are taken
             as one.
         descending: True gives the largest score rank 1.
         mask: boolean, broadcasts to scores; False takes no part. What takes no part goes last, at
             the average of the last places, in both directions, and gets no gradient.
+        hard: True for the value of `so.hard.rank` with the gradient of the soft one (straight-through):
+            what comes next sees a hard choice, and the scores still learn.
 
     Returns:
         Ranks, with the shape and the dtype of scores. (float16 counts exactly only to 2,048, and
@@ -63,6 +68,10 @@ def soft_rank(
     >>> so.soft_rank(scores, temperature=1.0, descending=True).numpy().round(3)
     array([2.954, 1.616, 3.814, 1.616], dtype=float32)
     """
+    if hard is not False:
+        options = {"dim": dim, "descending": descending, "mask": mask}
+        both = soft_rank, limits.rank, hard
+        return straight_through(*both, (scores,), options, method=method, temperature=temperature)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         numbers, options = (

@@ -8,9 +8,11 @@ from functools import partial
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder import hard as limits
 from softorder.densities import Density
 from softorder.ops import _cut, _forms
 from softorder.ops._method import method_of
+from softorder.ops._straight import straight_through
 
 
 def soft_topk(
@@ -22,6 +24,7 @@ def soft_topk(
     dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """How much each score belongs to the k largest: numbers in [0, 1] that sum to k.
 
@@ -37,7 +40,7 @@ def soft_topk(
         scores: float64, float32, float16 or bfloat16, of any shape with at least one axis. A score
             of -inf gets 0, +inf is certain, NaN makes its row NaN.
         k: a real number in [0, n], or a tensor of them that broadcasts over the rows (the shape of
-            scores without `dim`). May require grad.
+            scores without `dim`, or with size 1 there). May require grad.
         method: "laplace", "logistic", "normal", "cauchy" or "uniform"; another one of
             `so.methods()`, which has formulas of its own; or an even density of your own: an object
             with cdf and pdf, and perhaps log_cdf and quantile.
@@ -47,6 +50,8 @@ def soft_topk(
         largest: False chooses the k smallest.
         mask: boolean, broadcasts to scores; False takes no part, gets 0 and no gradient. Where
             fewer than k take part, each of them gets 1.
+        hard: True for the value of `so.hard.topk` with the gradient of the soft one (straight-through):
+            what comes next sees a hard choice, and the scores still learn.
 
     Returns:
         p, with the shape and the dtype of scores.
@@ -61,7 +66,15 @@ def soft_topk(
     tensor([1., 0., 1., 0.])
     >>> so.soft_topk(scores, 1.5, temperature=torch.tensor(5.0)).sum()
     tensor(1.5000)
+    >>> so.soft_topk(scores.requires_grad_(), 2, temperature=0.5, hard=True)
+    tensor([1., 0., 1., 0.], grad_fn=<AddBackward0>)
     """
+    if hard is not False:
+        options = {"dim": dim, "largest": largest, "mask": mask}
+        both = soft_topk, limits.topk, hard
+        return straight_through(
+            *both, (scores, k), options, method=method, temperature=temperature
+        )
     return _apply("soft_topk", scores, k, method, temperature, dim, largest, mask)
 
 
