@@ -21,8 +21,10 @@ from softorder import (
     networks,
     nn,
     sampling,
+    schedules,
 )
 from softorder import hard as hard
+from softorder._auto import Auto
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     calibrate_temperature,
@@ -49,6 +51,7 @@ except PackageNotFoundError:  # used from a source tree
     __version__ = "0.0.0"
 
 __all__ = [
+    "Auto",
     "Sinkhorn",
     "__version__",
     "calibrate_temperature",
@@ -71,6 +74,7 @@ __all__ = [
     "perturbed_permutation",
     "perturbed_topk",
     "sampling",
+    "schedules",
     "sinkhorn",
     "soft_median",
     "soft_permutation",

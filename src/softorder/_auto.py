@@ -45,7 +45,7 @@ class Auto:
         _check.between("softness", self.softness)
         _check.flag("shared", self.shared)
 
-    def keep(self, found: Tensor) -> Tensor:
+    def keep(self, found: Tensor) -> float | Tensor:
         """What is told the temperature that was found, and hands it on."""
         return found
 

@@ -88,8 +88,8 @@ def sort(
     """The scores in order: `so.soft_sort` as its temperature goes to 0.
 
     What takes no part goes last: +inf at the end of an ascending result, -inf of a descending one.
-    Several axes, or None for all, are taken as one and filled row by row, the last axis fastest. The
-    gradient is that of torch.sort: it goes from every place to the score that has it.
+    Several axes, or None for all, are taken as one and filled row by row, the last axis fastest.
+    The gradient is that of torch.sort: it goes from every place to the score that has it.
 
     >>> import torch, softorder as so
     >>> so.hard.sort(torch.tensor([0.3, 2.0, -1.0]), descending=True)
@@ -158,7 +158,7 @@ def quantile(
 
     Where q n is an integer, the middle of two scores. Shapes are those of `so.soft_quantile`. At
     q = 0 and q = 1 it is the smallest and the largest score, not an infinity. The gradient goes to
-    that score, or to both in equal parts.
+    that score (the first of equal ones), or to two different ones in equal parts.
 
     >>> import torch, softorder as so
     >>> so.hard.quantile(torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.25, 0.3, 1.0]))

@@ -17,6 +17,7 @@ from softorder._check import (
     gates,
     methods,
     neighbours,
+    schedules,
     targets,
     weights,
 )
@@ -40,6 +41,7 @@ from softorder._check._options import (
     flag,
     max_iterations,
     needed,
+    off,
     one_of,
     positive,
     reduction,
@@ -51,6 +53,7 @@ from softorder._check._options import (
 )
 from softorder._check._per_row import (
     auto,
+    inner_k,
     k,
     k_alone,
     k_among,
@@ -102,6 +105,7 @@ __all__ = [
     "floating_dtype",
     "fsums",
     "gates",
+    "inner_k",
     "k",
     "k_alone",
     "k_among",
@@ -114,6 +118,7 @@ __all__ = [
     "needed",
     "neighbours",
     "no_wrapper",
+    "off",
     "one_for_all_rows",
     "one_of",
     "plain",
@@ -126,6 +131,7 @@ __all__ = [
     "reduction",
     "same_shape",
     "scale",
+    "schedules",
     "scores",
     "several",
     "share",

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, soft_rank, soft_topk
 from softorder.ops._method import method_of
+from softorder.ops.calibration import of_order
 
 
 def reduce_rows(
@@ -52,7 +54,7 @@ class RankingLoss(Tempered):
         self,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,
@@ -69,6 +71,7 @@ class RankingLoss(Tempered):
         _check.scores(scores, dim)
         _check.mask(mask, scores)
         x = _axis.rows(scores, dim, largest=True, mask=mask)
+        self._find_temperature(x)
         _check.temperature(self.temperature, x, -1)
         present = x != -math.inf
         # what is padding may be anything
@@ -78,6 +81,10 @@ class RankingLoss(Tempered):
             return reduce_rows(losses, losses != 0, self.reduction, scores.dtype)
         losses, counts = self._losses(x, wanted, present)
         return reduce_rows(losses, counts, self.reduction, scores.dtype)
+
+    def _find_temperature(self, x: Tensor) -> None:
+        """In the first call, if the scores are to decide; the module keeps it."""
+        of_order(self.temperature, x, method=self.method)
 
     @abstractmethod
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:

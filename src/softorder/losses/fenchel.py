@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature, wanted
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
 from softorder.methods import ThresholdMethod, sharded
 from softorder.nn._tempered import Tempered
-from softorder.ops import _forms
+from softorder.ops import _forms, calibration
 from softorder.ops._method import threshold_method
 
 
@@ -24,7 +25,7 @@ def fenchel_young(
     k: float | Tensor | None = None,
     density: str | Density | object = "laplace",
     *,
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
     reduction: str = "mean",
@@ -65,12 +66,31 @@ def fenchel_young(
     >>> torch.allclose(scores.grad, p - target)
     True
     """
+    if wanted(temperature):
+        temperature = _found(temperature, scores, target, k, density, dim, mask)
     temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
     scores, target, dim, mask = _forms.lists(scores, target, dim, mask)
     options: dict[str, Any] = {"density": density, "temperature": temperature}
     if _forms.special(scores, dim):
         return _of_dtensor(scores, target, k, dim, mask, reduction, options)
     return part_of_fenchel_young(scores, target, k, dim, mask, reduction, WHOLE, WHOLE, **options)
+
+
+def _found(
+    temperature: Temperature,
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None,
+    density: object,
+    dim: int | tuple[int, ...] | None,
+    mask: Tensor | None,
+) -> float | Tensor:
+    """The temperature that the scores decide, for a choice of as many as the target has."""
+    if k is None:
+        _check.same_shape("target", target, scores)
+        taken = target if mask is None else torch.where(mask, target, 0)
+        k = taken.sum(_axis.axes(scores, dim), dtype=torch.float64)
+    return calibration.of_topk(temperature, scores, k, method=density, dim=dim, mask=mask)
 
 
 def part_of_fenchel_young(
@@ -167,7 +187,7 @@ class FenchelYoungLoss(Tempered):
         k: float | Tensor | None = None,
         density: str | Density | object = "laplace",
         *,
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops.calibration import of_order
 
 
 def permutation_cross_entropy(
@@ -19,7 +21,7 @@ def permutation_cross_entropy(
     target: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
@@ -63,6 +65,7 @@ def permutation_cross_entropy(
     >>> round(so.losses.permutation_cross_entropy(scores, wrong, temperature=0.4).item(), 3)
     3.745
     """
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         (tau,) = _forms.rows_numbers(scores, dim, temperature=temperature)
         x, y, _, own = _forms.lists(scores, target, dim, mask)
@@ -113,7 +116,7 @@ class PermutationCrossEntropyLoss(Tempered):
         self,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         descending: bool = False,
         ignore_index: int = -100,

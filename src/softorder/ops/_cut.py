@@ -97,7 +97,9 @@ def order(
     _check.distributed.laplace(method, operator in served.sharded)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     compute = {"soft_rank": sharded_order.soft_rank, "soft_sort": sharded_order.soft_sort}[operator]
-    return _axis.back(compute(x, _axis.per_row(temperature, x, dim), descending, shards), scores, dim)
+    return _axis.back(
+        compute(x, _axis.per_row(temperature, x, dim), descending, shards), scores, dim
+    )
 
 
 def no_order(scores: Tensor, *, dim: int, **options: object) -> Tensor:

@@ -17,15 +17,21 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import wanted
 from softorder.kernels.shards import WHOLE, Shards, Whole
 
 Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
 _OF_ROWS = ("k", "temperature")
+_NUMBERS = (float, int, *_check.PLAIN)  # what a temperature is most of the time
 
 
-def special(scores: Tensor, dim: Axes) -> bool:
-    """Whether the operator has to hand itself over."""
-    return type(dim) is not int or (type(scores) not in _check.PLAIN and is_dtensor(scores))
+def special(scores: Tensor, dim: Axes, temperature: object = 1.0) -> bool:
+    """Whether the operator has to hand itself over, or to find its temperature first."""
+    return (
+        type(dim) is not int
+        or (type(temperature) not in _NUMBERS and wanted(temperature))
+        or (type(scores) not in _check.PLAIN and is_dtensor(scores))
+    )
 
 
 def is_dtensor(scores: Any) -> bool:
@@ -113,7 +119,7 @@ def reduced(
     mask: Tensor | None,
     arguments: Mapping[str, Any],
 ) -> Tensor:
-    """What it makes of the rows of a tensor in one piece, along one axis that is made of several."""
+    """What it makes of the rows of a tensor in one piece, along an axis made of several."""
     mask = joined_mask(mask, scores, axes)
     own = {name: rows_number(name, value, scores, axes) for name, value in arguments.items()}
     return operator(_axis.join(scores, axes), dim=-1, mask=mask, **own)
@@ -308,4 +314,4 @@ class Pieces:
 
 def number_of_scores(scores: Tensor, dim: Axes) -> int:
     """How many compete with each other."""
-    return math.prod(scores.shape[axis] for axis in _axis.axes(scores, dim))
+    return math.prod([scores.shape[axis] for axis in _axis.axes(scores, dim)])

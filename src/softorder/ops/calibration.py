@@ -110,14 +110,15 @@ def of_topk(
     dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
-) -> Any:
+) -> float | Tensor:
     """The temperature of a call: a number as it is, "auto" as the scores have it."""
     if not wanted(temperature):
-        return temperature
+        given: float | Tensor = temperature
+        return given
     auto = settings(temperature)
     options = {"softness": auto.softness, "method": method, "shared": auto.shared}
     options |= {"largest": largest, "differentiable": False, "halvings": _FEW_HALVINGS}
-    tau = _calibrated(scores.detach(), k, dim, mask, options)
+    tau: Any = _calibrated(scores.detach(), k, dim, mask, options)
     if auto.shared and _forms.is_dtensor(tau):  # all ranks have it
         tau = tau.to_local()
     return auto.keep(tau)
@@ -130,7 +131,7 @@ def of_order(
     method: object,
     dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
-) -> Any:
+) -> float | Tensor:
     """The same where the ranks are what is to be decided."""
     return of_topk(temperature, scores, None, method=method, dim=dim, mask=mask)
 

@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops.calibration import of_order
 
 
 def fsum(
@@ -16,7 +18,7 @@ def fsum(
     points: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -63,6 +65,7 @@ def fsum(
     array([[0.   , 0.   , 1.997, 3.   ],
            [0.   , 1.   , 2.003, 3.   ]], dtype=float32)
     """
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         options = {"points": points, "method": method, "temperature": temperature}
         return _forms.reduced(fsum, scores, _axis.axes(scores, dim), mask, options)
@@ -84,7 +87,7 @@ def fsum_inverse(
     levels: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -122,6 +125,7 @@ def fsum_inverse(
     >>> so.fsum(scores, points, temperature=0.1).numpy().round(3)
     array([0.5, 1. , 2.9], dtype=float32)
     """
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         options = {"levels": levels, "method": method, "temperature": temperature}
         return _forms.reduced(fsum_inverse, scores, _axis.axes(scores, dim), mask, options)

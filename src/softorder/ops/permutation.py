@@ -6,10 +6,12 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
 from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_permutation(
@@ -17,7 +19,7 @@ def soft_permutation(
     *,
     k: int | None = None,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
@@ -43,8 +45,8 @@ def soft_permutation(
         mask: as in `so.soft_rank`. What takes no part has the last rows, one each.
         dim: the axis along which the scores are sorted; several of them, or None for all, are
             taken as one, in which the last of them is the fastest.
-        hard: True for the value of `so.hard.permutation` with the gradient of the soft one (straight-through):
-            what comes next sees a hard choice, and the scores still learn.
+        hard: True for the value of `so.hard.permutation` with the gradient of the soft one, known
+            as straight-through: what comes next sees a hard order, and the scores still learn.
 
     Returns:
         P of shape (..., k or n, n) and the dtype of scores, with `dim` moved to the end: places on
@@ -65,6 +67,7 @@ def soft_permutation(
         common = {"k": k, "dim": dim, "descending": descending, "mask": mask}
         both = soft_permutation, limits.permutation, hard
         return straight_through(*both, (scores,), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         options = {"k": k, "method": method, "temperature": temperature, "descending": descending}
         return _forms.reduced(soft_permutation, scores, _axis.axes(scores, dim), mask, options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -99,7 +99,8 @@ def perturbed_topk(
         return scores.clone()
     draws = _perturbed.draws(noise, samples, generator)
     tau = _axis.per_row(temperature, x, dim).to(x.dtype)
-    p = _perturbed.mean(x, tau, _Set(_axis.of_rows(k, scores, dim)), draws, gradient)
+    count: Any = _axis.of_rows(k, scores, dim)
+    p = _perturbed.mean(x, tau, _Set(count), draws, gradient)
     return _axis.back(p, scores, dim)
 
 

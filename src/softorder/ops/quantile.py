@@ -6,10 +6,12 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
 from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_quantile(
@@ -17,7 +19,7 @@ def soft_quantile(
     q: float | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
@@ -46,8 +48,8 @@ def soft_quantile(
         mask: as in `so.soft_rank`; what takes no part does not count in n.
         dim: the axis that is reduced; several of them, or None for all, are reduced as one.
         keepdim: keep `dim`, with size 1.
-        hard: True for the value of `so.hard.quantile` with the gradient of the soft one (straight-through):
-            what comes next sees a hard choice, and the scores still learn.
+        hard: True for the value of `so.hard.quantile` with the gradient of the soft one, known as
+            straight-through: what comes next sees a hard choice, and the scores still learn.
 
     Returns:
         The shape of scores without `dim`; with a leading axis for the quantiles unless q is a
@@ -64,9 +66,10 @@ def soft_quantile(
     """
     _check.flag("keepdim", keepdim)
     if hard is not False:
-        options = {"dim": dim, "keepdim": keepdim, "mask": mask}
+        common = {"dim": dim, "keepdim": keepdim, "mask": mask}
         both = soft_quantile, limits.quantile, hard
-        return straight_through(*both, (scores, q), options, method=method, temperature=temperature)
+        return straight_through(*both, (scores, q), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         return _forms.per_row(
@@ -93,7 +96,7 @@ def soft_median(
     scores: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,

@@ -8,17 +8,19 @@ from torch import Tensor
 
 from softorder import _check
 from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
 from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_sort(
     scores: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
@@ -52,9 +54,10 @@ def soft_sort(
     array([ 2.007,  1.993,  0.3  , -1.   ], dtype=float32)
     """
     if hard is not False:
-        options = {"dim": dim, "descending": descending, "mask": mask}
+        common = {"dim": dim, "descending": descending, "mask": mask}
         both = soft_sort, limits.sort, hard
-        return straight_through(*both, (scores,), options, method=method, temperature=temperature)
+        return straight_through(*both, (scores,), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         numbers, options = (

@@ -45,8 +45,9 @@ def sample(
     """
     _check.probs(probs)
     if not isinstance(dim, int):
-        axes, options = _axis.axes(probs, dim), {"design": design, "generator": generator}
-        x = sample(_axis.join(probs, axes), sample_shape=sample_shape, **options)
+        axes = _axis.axes(probs, dim)
+        units = _axis.join(probs, axes)
+        x = sample(units, design=design, sample_shape=sample_shape, generator=generator)
         return _axis.split(x, probs, axes)
     _check.scores(probs, dim)
     kind = find(design)
