@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,7 @@ class Scheduler:
     is replaced. In softness, a layer finds its temperature in the call that follows each step.
 
     Args:
-        layers: a module, or several: all layers and losses of this library in them, at any depth.
+        layers: a module, or a list of them: all layers and losses of this library in them, at any depth.
             A learnable temperature cannot be scheduled.
         schedule: a `Schedule`, or any function from steps, from 0, to temperatures.
 
@@ -118,9 +118,9 @@ class Scheduler:
     (0.1, {'last_step': 50})
     """
 
-    def __init__(self, layers: nn.Module | Iterable[nn.Module], schedule: Any) -> None:
+    def __init__(self, layers: nn.Module | Sequence[nn.Module], schedule: Any) -> None:
+        _check.schedules.modules(layers)
         roots = [layers] if isinstance(layers, nn.Module) else list(layers)
-        _check.schedules.modules(roots)
         _check.schedules.callable_(schedule)
         found = {id(m): m for root in roots for m in root.modules() if _has_temperature(m)}
         self._layers: list[Any] = list(found.values())

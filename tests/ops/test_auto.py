@@ -48,7 +48,9 @@ def test_a_method_without_ranks_is_judged_by_its_permutation():
     P = so.soft_permutation(scores, method="network", temperature=tau)
     ranks = (torch.arange(1, 7).unsqueeze(-1) * P).sum(-2)
     h = so.hard.rank(scores) - 3.5
-    torch.testing.assert_close(1 - (h * ranks).sum(-1) / (h * h).sum(-1), torch.full((2,), 0.2).double())
+    torch.testing.assert_close(
+        1 - (h * ranks).sum(-1) / (h * h).sum(-1), torch.full((2,), 0.2).double()
+    )
 
 
 def test_what_takes_no_part_or_is_certain_is_not_judged():

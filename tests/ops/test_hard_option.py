@@ -134,5 +134,7 @@ def test_hard_sort_is_torch_sort():
     gradients = [torch.autograd.grad(v, scores, upstream)[0] for v in (ours, theirs)]
     assert torch.equal(*gradients)
     mask = scores > 0
-    (masked,) = torch.autograd.grad(so.hard.sort(scores, mask=mask).nan_to_num(0, 0, 0).sum(), scores)
+    (masked,) = torch.autograd.grad(
+        so.hard.sort(scores, mask=mask).nan_to_num(0, 0, 0).sum(), scores
+    )
     assert torch.equal(masked, mask.double())

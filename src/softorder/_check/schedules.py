@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 
-def modules(given: Sequence[object]) -> None:
-    """A module, or several."""
-    for one in given:
+def modules(layers: object) -> None:
+    """A module, or several in a list or a tuple."""
+    several = layers if isinstance(layers, (list, tuple)) else [layers]
+    for one in several:
         if not isinstance(one, nn.Module):
             raise TypeError(
-                f"layers must be a module or an iterable of modules, but got {type(one).__name__}"
+                f"layers must be a module or a list of modules, but got {type(one).__name__}"
             )
 
 
