@@ -1,6 +1,7 @@
 """so.schedules: temperatures by the step, and what sets them."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ def test_goes_from_start_to_end_and_stays(kind, start, end):
     values = [schedule(step) for step in range(12)]
     assert values[0] == pytest.approx(start)
     assert values[7:] == [end] * 5
-    steps = [b - a for a, b in zip(values[:8], values[1:8], strict=False)]
+    steps = [b - a for a, b in pairwise(values[:8])]
     assert all((step > 0) == (end > start) for step in steps)
 
 

@@ -105,8 +105,8 @@ class Scheduler:
     is replaced. In softness, a layer finds its temperature in the call that follows each step.
 
     Args:
-        layers: a module, or a list of them: all layers and losses of this library in them, at any depth.
-            A learnable temperature cannot be scheduled.
+        layers: a module, or a list of them: all layers and losses of this library in them, at any
+            depth. A learnable temperature cannot be scheduled.
         schedule: a `Schedule`, or any function from steps, from 0, to temperatures.
 
     >>> import torch, softorder as so

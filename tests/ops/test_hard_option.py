@@ -1,4 +1,4 @@
-"""hard=True: the value of the limit, the derivatives of the soft operator, in every way of asking."""
+"""hard=True: the value of the limit with the derivatives of the soft operator, all of them."""
 
 import math
 
