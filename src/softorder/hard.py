@@ -64,8 +64,11 @@ def rank(
     >>> so.hard.rank(torch.tensor([0.3, 2.0, -1.0, 2.0]))
     tensor([2.0000, 3.5000, 1.0000, 3.5000])
     """
-    if not isinstance(dim, int):
-        return _forms.joined(rank, scores, dim, mask, descending=descending)
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        options = {"descending": descending}
+        return _forms.elementwise(rank, _cut.no_limit, scores, dim, mask, {}, options)
+    assert isinstance(dim, int)
     rows = _sorted(scores, dim, descending, mask)
     if rows is None:
         return scores.detach().clone()
@@ -95,8 +98,11 @@ def sort(
     >>> so.hard.sort(torch.tensor([0.3, 2.0, -1.0]), descending=True)
     tensor([ 2.0000,  0.3000, -1.0000])
     """
-    if not isinstance(dim, int):
-        return _forms.joined(sort, scores, dim, mask, descending=descending)
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        options = {"descending": descending}
+        return _forms.elementwise(sort, _cut.no_limit, scores, dim, mask, {}, options)
+    assert isinstance(dim, int)
     rows = _sorted(scores, dim, descending, mask)
     if rows is None:
         return scores.clone()

@@ -102,6 +102,12 @@ def order(
     )
 
 
+def no_limit(scores: Tensor, **options: object) -> Tensor:
+    """hard.rank and hard.sort of rows that are cut: an error."""
+    _check.distributed.together("the scores of a hard rank or sort")
+    return scores
+
+
 def no_order(scores: Tensor, *, dim: int, **options: object) -> Tensor:
     """What several axes are sorted by where one of them is cut: an error."""
     _check.distributed.one_axis("several")
