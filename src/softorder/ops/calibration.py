@@ -133,6 +133,9 @@ def of_order(
     mask: Tensor | None = None,
 ) -> float | Tensor:
     """The same where the ranks are what is to be decided."""
+    if not wanted(temperature):
+        given: float | Tensor = temperature
+        return given
     return of_topk(temperature, scores, None, method=method, dim=dim, mask=mask)
 
 
