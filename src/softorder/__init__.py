@@ -20,12 +20,12 @@ from softorder import (
     metrics,
     networks,
     nn,
+    relaxations,
     sampling,
     schedules,
 )
 from softorder import hard as hard
 from softorder._auto import Auto
-from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     calibrate_temperature,
     fsum,
@@ -44,6 +44,7 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
+from softorder.relaxations import Sinkhorn, methods
 
 try:
     __version__ = version("softorder")
@@ -73,6 +74,7 @@ __all__ = [
     "perturb",
     "perturbed_permutation",
     "perturbed_topk",
+    "relaxations",
     "sampling",
     "schedules",
     "sinkhorn",

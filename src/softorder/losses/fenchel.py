@@ -13,17 +13,17 @@ from softorder._auto import Temperature, wanted
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
-from softorder.methods import ThresholdMethod, sharded
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, calibration
 from softorder.ops._method import threshold_method
+from softorder.relaxations import ThresholdMethod, sharded
 
 
 def fenchel_young(
     scores: Tensor,
     target: Tensor,
     k: float | Tensor | None = None,
-    density: str | Density | object = "laplace",
+    method: str | Density | object = "laplace",
     *,
     temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
@@ -47,7 +47,7 @@ def fenchel_young(
         scores: as in `so.soft_topk`.
         target: numbers in [0, 1], shaped as scores, that sum to k along dim: k-hot, or soft.
         k: as in `so.soft_topk`, but without a gradient; None takes the sums of the targets.
-        density: "laplace", "logistic", "normal", "cauchy", "uniform", or one of your own with psi.
+        method: "laplace", "logistic", "normal", "cauchy", "uniform", or one of your own with psi.
             For "cauchy" ψ(0) and ψ(1) are infinite, and so is the loss of a k-hot target; its
             gradient is right all the same.
         temperature: as in `so.soft_topk`.
@@ -67,10 +67,10 @@ def fenchel_young(
     True
     """
     if wanted(temperature):
-        temperature = _found(temperature, scores, target, k, density, dim, mask)
+        temperature = _found(temperature, scores, target, k, method, dim, mask)
     temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
     scores, target, dim, mask = _forms.lists(scores, target, dim, mask)
-    options: dict[str, Any] = {"density": density, "temperature": temperature}
+    options: dict[str, Any] = {"method": method, "temperature": temperature}
     if _forms.special(scores, dim):
         return _of_dtensor(scores, target, k, dim, mask, reduction, options)
     return part_of_fenchel_young(scores, target, k, dim, mask, reduction, WHOLE, WHOLE, **options)
@@ -81,7 +81,7 @@ def _found(
     scores: Tensor,
     target: Tensor,
     k: float | Tensor | None,
-    density: object,
+    method: object,
     dim: int | tuple[int, ...] | None,
     mask: Tensor | None,
 ) -> float | Tensor:
@@ -90,7 +90,7 @@ def _found(
         _check.same_shape("target", target, scores)
         taken = target if mask is None else torch.where(mask, target, 0)
         k = taken.sum(_axis.axes(scores, dim), dtype=torch.float64)
-    return calibration.of_topk(temperature, scores, k, method=density, dim=dim, mask=mask)
+    return calibration.of_topk(temperature, scores, k, method=method, dim=dim, mask=mask)
 
 
 def part_of_fenchel_young(
@@ -103,7 +103,7 @@ def part_of_fenchel_young(
     shards: Whole,
     others: Whole,
     *,
-    density: str | Density | object,
+    method: str | Density | object,
     temperature: float | Tensor,
 ) -> Tensor:
     """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
@@ -112,7 +112,7 @@ def part_of_fenchel_young(
     _check.mask(mask, scores)
     _check.reduction(reduction)
     _check.targets.shares(target, scores)
-    method = threshold_method("log_soft_topk", density, "density")
+    served = threshold_method("log_soft_topk", method)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     y = target.to(x.dtype).movedim(dim, -1)
     absent = x == -math.inf
@@ -124,7 +124,7 @@ def part_of_fenchel_young(
         _check.targets.sums(sums, _axis.per_row(k, x, dim), present)
     counts = sums if k is None else _axis.per_row(k, x, dim).detach()
     tau = _axis.per_row(temperature, x, dim)
-    terms = torch.where(absent, 0.0, _terms(method, x, y, counts, tau, shards))
+    terms = torch.where(absent, 0.0, _terms(served, x, y, counts, tau, shards))
     losses = tau.to(x.dtype) * shards.common(terms.sum(-1))
     return reduce_rows(losses, present > 0, reduction, scores.dtype, others)
 
@@ -185,20 +185,19 @@ class FenchelYoungLoss(Tempered):
     def __init__(
         self,
         k: float | Tensor | None = None,
-        density: str | Density | object = "laplace",
+        method: str | Density | object = "laplace",
         *,
         temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,
     ) -> None:
-        super().__init__("log_soft_topk", density, temperature, learnable_temperature)
-        threshold_method("log_soft_topk", density, "density")
+        super().__init__("log_soft_topk", method, temperature, learnable_temperature)
+        threshold_method("log_soft_topk", method)
         if k is not None:
             _check.k_alone(k)
         _check.reduction(reduction)
         self.k = k
-        self.density = density
         self.dim = dim
         self.reduction = reduction
 
@@ -207,7 +206,7 @@ class FenchelYoungLoss(Tempered):
             scores,
             target,
             self.k,
-            self.density,
+            self.method,
             temperature=self.temperature,
             dim=self.dim,
             mask=mask,
@@ -215,4 +214,4 @@ class FenchelYoungLoss(Tempered):
         )
 
     def extra_repr(self) -> str:
-        return self.describe("k", "density", "temperature", "dim", "reduction")
+        return self.describe("k", "method", "temperature", "dim", "reduction")

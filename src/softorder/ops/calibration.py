@@ -17,9 +17,9 @@ from softorder.densities import Density
 from softorder.kernels._operators import Operator
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.kernels.threshold import sharded as threshold
-from softorder.methods import Method, find_any, sharded
 from softorder.ops import _forms
 from softorder.ops._method import computation, density_of_cut_rows
+from softorder.relaxations import Method, find_any, sharded
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
 _HALVINGS = 60  # of the logarithm of that: to the last digit
