@@ -23,8 +23,6 @@ from softorder.ops import (
 from softorder.ops._forms import number_of_scores
 
 _Operator = Callable[..., Tensor]
-
-
 _SOFT = ("method", "temperature")  # options that the hard operator does without
 
 
@@ -115,7 +113,6 @@ class SoftTopK(Counted, _Layer):
     """
 
     limit = staticmethod(limits.topk)
-
     options = ("k", "method", "temperature", "dim", "largest")
     numbers = ("k", *_Layer.numbers)
 
