@@ -116,6 +116,7 @@ def of_topk(
         given: float | Tensor = temperature
         return given
     auto = settings(temperature)
+    _check.floating_dtype("scores", scores)
     options = {"softness": auto.softness, "method": method, "shared": auto.shared}
     options |= {"largest": largest, "differentiable": False, "halvings": _FEW_HALVINGS}
     tau: Any = _calibrated(scores.detach(), k, dim, mask, options)
