@@ -36,6 +36,8 @@ def test_temperature_of_a_wrong_shape_or_type(operator):
         operator(_SCORES, temperature=[1.0])
     with pytest.raises(ValueError, match=r"temperature.*'auto'.*got '1'"):
         operator(_SCORES, temperature="1")
+    with pytest.raises(TypeError, match=r"scores.*list"):
+        operator([1.0, 2.0], temperature="auto")
 
 
 @_every
@@ -44,8 +46,6 @@ def test_scores_of_a_wrong_type(operator):
         operator(torch.ones(3, dtype=torch.int64))
     with pytest.raises(TypeError, match=r"scores.*list"):
         operator([1.0, 2.0])
-    with pytest.raises(TypeError, match=r"scores.*list"):
-        operator([1.0, 2.0], temperature="auto")
     with pytest.raises(ValueError, match="scores"):
         operator(torch.tensor(1.0))
 
