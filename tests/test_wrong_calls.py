@@ -29,6 +29,15 @@ def _flag(name, given):
             lambda: so.nn.SoftSort(learnable_temperature="no"),
             _flag("learnable_temperature", "str"),
         ),
+        (lambda: so.soft_topk(_X, 2, hard=1), _flag("hard", "int")),
+        (lambda: so.soft_rank(_X, hard="yes"), _flag("hard", "str")),
+        (lambda: so.soft_sort(_X, hard=None), _flag("hard", "NoneType")),
+        (lambda: so.soft_permutation(_X, hard=1), _flag("hard", "int")),
+        (lambda: so.soft_median(_X, hard=1), _flag("hard", "int")),
+        (lambda: so.nn.SoftSort(hard=1), _flag("hard", "int")),
+        (lambda: so.nn.SoftRank(hard_inference=1), _flag("hard_inference", "int")),
+        (lambda: so.nn.SoftTopK(2, learnable_k="no"), _flag("learnable_k", "str")),
+        (lambda: so.Auto(shared=1), _flag("shared", "int")),
     ],
 )
 def test_a_flag_is_true_or_false(call, error):
@@ -207,3 +216,45 @@ def test_a_class_is_no_density():
     ):
         with pytest.raises(TypeError, match=r"method must be an object, Laplace\(\)"):
             call(so.densities.Laplace)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: so.soft_topk(_X, 2, temperature="warm"),
+            "temperature must be a number, a tensor,",
+        ),
+        (lambda: so.soft_sort(_X, temperature="warm"), r"'auto' or so.Auto\(...\), but got 'warm'"),
+        (lambda: so.nn.SoftRank(temperature="warm"), "but got 'warm'"),
+        (lambda: so.Auto(1.0), "softness must be between 0 and 1, both excluded, but got 1.0"),
+        (lambda: so.nn.SoftTopK(2, log=True, hard=True), "hard must be False with log=True"),
+        (lambda: so.nn.SoftTopK(0, learnable_k=True), "k must be finite and > 0, but got 0"),
+        (lambda: so.nn.SoftTopK(3, learnable_k=True)(_X), "between 0 and 3, the number of scores,"),
+        (lambda: so.soft_sort(_X, dim=(0, 0)), "dim must name different axes"),
+        (
+            lambda: so.soft_permutation(_X, dim=(0, 2)),
+            "dim must name different axes between -2 and 1",
+        ),
+        (
+            lambda: so.calibrate_temperature(_X, method="renormalized_sigmoid"),
+            "method must be one of",
+        ),
+    ],
+)
+def test_new_arguments_are_judged(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_auto_where_nobody_finds_it_is_refused():
+    for call in (
+        lambda: so.perturbed_topk(_X, 2, temperature="auto"),
+        lambda: so.sinkhorn(torch.zeros(2, 2), temperature="auto"),
+        lambda: so.nn.KHotGate(4, 2, temperature="auto"),
+        lambda: so.losses.smooth_top_k(_X, torch.tensor([0, 1]), 1, temperature="auto"),
+    ):
+        with pytest.raises(
+            TypeError, match="temperature must be a real number or a tensor, but got str"
+        ):
+            call()

@@ -22,8 +22,10 @@ from softorder import (
     nn,
     relaxations,
     sampling,
+    schedules,
 )
 from softorder import hard as hard
+from softorder._auto import Auto
 from softorder.ops import (
     calibrate_temperature,
     fsum,
@@ -51,6 +53,7 @@ except PackageNotFoundError:  # used from a source tree
     __version__ = "0.0.0"
 
 __all__ = [
+    "Auto",
     "Sinkhorn",
     "__version__",
     "calibrate_temperature",
@@ -74,6 +77,7 @@ __all__ = [
     "perturbed_topk",
     "relaxations",
     "sampling",
+    "schedules",
     "sinkhorn",
     "soft_median",
     "soft_permutation",

@@ -17,6 +17,7 @@ from softorder._check import (
     gates,
     methods,
     neighbours,
+    schedules,
     targets,
     weights,
 )
@@ -40,6 +41,7 @@ from softorder._check._options import (
     flag,
     max_iterations,
     needed,
+    off,
     one_of,
     positive,
     reduction,
@@ -51,6 +53,8 @@ from softorder._check._options import (
     unused,
 )
 from softorder._check._per_row import (
+    auto,
+    inner_k,
     k,
     k_alone,
     k_among,
@@ -77,7 +81,7 @@ from softorder._check._tensors import (
     square,
     whole,
 )
-from softorder._check._values import PerRow, beside, broadcast_over_rows
+from softorder._check._values import PerRow, beside, broadcast_over_rows, kept
 
 __all__ = [
     "PLAIN",
@@ -86,6 +90,7 @@ __all__ = [
     "at_hand",
     "at_least",
     "attention",
+    "auto",
     "beams",
     "beside",
     "between",
@@ -102,10 +107,12 @@ __all__ = [
     "floating_dtype",
     "fsums",
     "gates",
+    "inner_k",
     "k",
     "k_alone",
     "k_among",
     "k_below",
+    "kept",
     "known_finite",
     "mask",
     "max_iterations",
@@ -113,6 +120,7 @@ __all__ = [
     "needed",
     "neighbours",
     "no_wrapper",
+    "off",
     "one_for_all_rows",
     "one_of",
     "plain",
@@ -125,6 +133,7 @@ __all__ = [
     "reduction",
     "same_shape",
     "scale",
+    "schedules",
     "scores",
     "several",
     "shape",

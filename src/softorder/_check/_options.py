@@ -105,6 +105,13 @@ def flag(name: str, value: bool) -> None:
         raise TypeError(f"{name} must be True or False, but got {type(value).__name__}")
 
 
+def off(name: str, value: bool, when: str) -> None:
+    """An option, True or False, that must not be True there."""
+    flag(name, value)
+    if value:
+        raise ValueError(f"{name} must be False {when}, but got True")
+
+
 def subclass(name: str, value: object, base: type) -> None:
     """A class of a kind, where a name would do as well."""
     if not (isinstance(value, type) and issubclass(value, base)):

@@ -39,7 +39,22 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
     """A tensor of real numbers that broadcasts over the rows of scores."""
     real_numbers(name, value)
     reachable(name, value, scores)
-    broadcast_over_rows(name, value, without(scores, dim))
+    if value.dim() == scores.dim():  # more than the rows have: `dim` was kept
+        kept(name, value, scores, (dim,))
+    else:
+        broadcast_over_rows(name, value, without(scores, dim))
+
+
+def kept(name: str, value: Tensor, scores: Tensor, axes: Iterable[int]) -> None:
+    """Numbers that have all axes of scores: size 1 along `axes`, and the others broadcast."""
+    shape = list(scores.shape)
+    for axis in axes:
+        shape[axis] = 1
+    if not broadcasts(value.shape, shape):
+        raise ValueError(
+            f"{name} must broadcast over the rows of scores, or have as many axes as scores and "
+            f"broadcast to {tuple(shape)}, but got shape {tuple(value.shape)}"
+        )
 
 
 def reachable(name: str, value: Tensor, scores: Tensor) -> None:

@@ -10,6 +10,15 @@ from softorder._check._tensors import floating
 from softorder._check._values import beside
 
 
+def dim(dim: int) -> None:
+    """The axis of the features is one."""
+    if type(dim) is not int:
+        raise TypeError(
+            f"dim must be an int, the one axis of the features, but got {type(dim).__name__}: "
+            "flatten the axes that are to be one"
+        )
+
+
 def start(start: float | None, features: int | None, k: float | None) -> None:
     """`start` belongs to a gate that learns its size; k is no more than there are features."""
     if features is not None and k is not None and k > features:

@@ -69,6 +69,8 @@ class KHotGate(Tempered):
         learnable_temperature: bool = False,
         start: float | None = None,
     ) -> None:
+        _check.temperature_alone(temperature)  # logits that have learned nothing could not find one
+        _check.gates.dim(dim)
         super().__init__("log_soft_topk", density_of(method), temperature, learnable_temperature)
         if features is not None:
             _check.count("features", features, least=1)
@@ -96,7 +98,7 @@ class KHotGate(Tempered):
         if logits is None:
             logits = _check.gates.own_logits(self.logits)
         _check.temperature(self.temperature, logits, -1)
-        tau = _axis.per_row(self.temperature, logits).to(logits).unsqueeze(-1)
+        tau = _axis.per_row(self.temperature, logits, -1).to(logits).unsqueeze(-1)
         return KHot(self.k, logits=logits / tau, design=self.design, method=self.method)
 
     def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
