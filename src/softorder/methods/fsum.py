@@ -18,7 +18,7 @@ from softorder.kernels.placement.reference import levels_of as levels_of_all
 from softorder.kernels.placement.reference import losses_between
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
-from softorder.methods import fused
+from softorder.methods import companions, fused
 from softorder.methods._base import Method, register
 from softorder.methods.roots import roots
 from softorder.methods.sums import fsum
@@ -79,6 +79,19 @@ class FSumMethod(Method):
             return plain(scores, temperature)
         options = self.number, k
         return fused.run(permutation.permutation, scores, temperature, descending, plain, *options)
+
+    def permuted(
+        self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        settings = temperature, descending, k, self.density
+        return companions.by_sums(scores, values, *settings).to(values.dtype)
+
+    def soft_sort_within(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        """P x, with what takes no part at the infinity behind all others."""
+        n, own = scores.shape[-1], scores.unsqueeze(-2)
+        t = self.permuted(scores, own, temperature, descending, n).squeeze(-2)
+        behind = -math.inf if descending else math.inf
+        return torch.where(t == -math.inf, behind, t)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
         scores = scores.double()
