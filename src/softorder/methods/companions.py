@@ -4,8 +4,8 @@ Of a density it needs no P. With the thresholds of P, FSum(t_j) = j, t_0 = -∞ 
 
     (P y)_j = G(t_j) - G(t_{j-1})        G(t) = Σ_i y_i F((t - x_i)/τ)
 
-is a difference of weighted F-sums: O(n) for all j once the scores are sorted, where FSum takes O(n),
-and differentiable in scores, temperature and y as these sums are.
+is a difference of weighted F-sums: O(n) for all j once the scores are sorted, where FSum takes O(n)
+itself, and differentiable in scores, temperature and y as these sums are.
 
 Rows of P sum to 1. So y is measured from the middle of its range, which leaves small sums and makes
 the result of equal y exact, and the result is in the range of y.

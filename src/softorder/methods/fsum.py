@@ -20,6 +20,7 @@ from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
 from softorder.methods import companions, fused
 from softorder.methods._base import Method, register
+from softorder.methods.points import few, points
 from softorder.methods.roots import roots
 from softorder.methods.sums import fsum
 
@@ -94,6 +95,9 @@ class FSumMethod(Method):
         return torch.where(t == -math.inf, behind, t)
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
+        if few(q):
+            present = (scores > -math.inf).sum(-1, keepdim=True)
+            return points(scores, q * present, temperature, self.density)
         scores = scores.double()
         rows = sort_rows(scores)
         return self._inverse(scores, rows, q * rows.available, temperature)
@@ -112,7 +116,16 @@ class FSumMethod(Method):
         ends = torch.where(points.isnan(), math.nan, ends)
         return rows.spoil(torch.where(finite, below, ends))
 
+    def weighted_quantile(
+        self, scores: Tensor, q: Tensor, temperature: Tensor, weights: Tensor
+    ) -> Tensor:
+        """t with Σ_i w_i F((t - x_i)/τ) = q Σ_i w_i."""
+        total = torch.where(scores > -math.inf, weights.double(), 0.0).sum(-1, keepdim=True)
+        return points(scores, q * total, temperature, self.density, weights)
+
     def fsum_inverse(self, scores: Tensor, levels: Tensor, temperature: Tensor) -> Tensor:
+        if few(levels):
+            return points(scores, levels.double(), temperature, self.density)
         scores = scores.double()
         return self._inverse(scores, sort_rows(scores), levels, temperature)
 
