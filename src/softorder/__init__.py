@@ -25,12 +25,19 @@ from softorder import (
 from softorder import hard as hard
 from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
+    argmax,
+    argmin,
+    argsort,
     calibrate_temperature,
     fsum,
     fsum_inverse,
     gumbel_sinkhorn,
+    kthvalue,
     laplace_sum,
     log_soft_topk,
+    max,
+    median,
+    min,
     perturb,
     perturbed_permutation,
     perturbed_topk,
@@ -41,6 +48,8 @@ from softorder.ops import (
     soft_rank,
     soft_sort,
     soft_topk,
+    sort,
+    topk,
 )
 
 try:
@@ -51,6 +60,9 @@ except PackageNotFoundError:  # used from a source tree
 __all__ = [
     "Sinkhorn",
     "__version__",
+    "argmax",
+    "argmin",
+    "argsort",
     "calibrate_temperature",
     "densities",
     "distributed",
@@ -60,11 +72,15 @@ __all__ = [
     "fsum_inverse",
     "gumbel_sinkhorn",
     "hard",
+    "kthvalue",
     "laplace_sum",
     "log_soft_topk",
     "losses",
+    "max",
+    "median",
     "methods",
     "metrics",
+    "min",
     "networks",
     "nn",
     "perturb",
@@ -78,6 +94,8 @@ __all__ = [
     "soft_rank",
     "soft_sort",
     "soft_topk",
+    "sort",
+    "topk",
 ]
 
 

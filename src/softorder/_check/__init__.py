@@ -17,6 +17,7 @@ from softorder._check import (
     gates,
     methods,
     neighbours,
+    quantiles,
     targets,
     weights,
 )
@@ -64,9 +65,11 @@ from softorder._check._per_row import (
 )
 from softorder._check._tensors import (
     any_mask,
+    companions,
     floating,
     floating_dtype,
     mask,
+    not_empty,
     points,
     probs,
     same_shape,
@@ -89,6 +92,7 @@ __all__ = [
     "between",
     "broadcast_over_rows",
     "choice",
+    "companions",
     "count",
     "dense",
     "distributed",
@@ -111,6 +115,7 @@ __all__ = [
     "needed",
     "neighbours",
     "no_wrapper",
+    "not_empty",
     "one_for_all_rows",
     "one_of",
     "plain",
@@ -120,6 +125,7 @@ __all__ = [
     "probs",
     "q",
     "q_alone",
+    "quantiles",
     "reduction",
     "same_shape",
     "scale",

@@ -116,6 +116,11 @@ class FSumMethod(Method):
         ends = torch.where(points.isnan(), math.nan, ends)
         return rows.spoil(torch.where(finite, below, ends))
 
+    def means_between(self, scores: Tensor, places: Tensor, temperature: Tensor) -> Tensor:
+        """The means of the scores by their mass between FSum = place and place + 1."""
+        found = companions.between(scores, places, temperature, self.density)
+        return found.to(scores.dtype)
+
     def weighted_quantile(
         self, scores: Tensor, q: Tensor, temperature: Tensor, weights: Tensor
     ) -> Tensor:

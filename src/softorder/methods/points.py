@@ -86,6 +86,8 @@ class _Point(torch.autograd.Function):
             if found is not None:
                 return *found, None, None
         with torch.enable_grad():
+            # k may come from the weights: as inputs of the formula they are independent
+            inputs = [v if v is None else v.view_as(v) for v in inputs]
             again = _by_formula(*inputs, ctx.density, t, b)
         return *wanted(again, inputs, ctx.needs_input_grad[:4], upstream), None
 
@@ -101,9 +103,9 @@ def _vjp(
     rooted = t.isfinite().unsqueeze(-1)
     if bool((rooted & (slope < torch.finfo(x.dtype).tiny)).any()):
         return None
-    share = share.mul_(torch.where(rooted, upstream.unsqueeze(-1) / slope, 0.0))
-    by_k = -tau * torch.where(rooted, upstream.unsqueeze(-1) / slope, 0.0).squeeze(-1)
-    return share, by_k, (share * u).sum(-1)
+    pull = torch.where(rooted, upstream.unsqueeze(-1) / slope, 0.0)
+    share = share * pull  # not in place: the upstream may be a batch
+    return share, -tau * pull.squeeze(-1), (share * u).sum(-1)
 
 
 def _found(

@@ -11,14 +11,32 @@ from softorder.ops.rank import soft_rank
 from softorder.ops.sinkhorn import gumbel_sinkhorn, sinkhorn
 from softorder.ops.sort import soft_sort
 from softorder.ops.topk import log_soft_topk, soft_topk
+from softorder.ops.torch_shaped import (
+    argmax,
+    argmin,
+    argsort,
+    kthvalue,
+    max,
+    median,
+    min,
+    sort,
+    topk,
+)
 
 __all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
     "calibrate_temperature",
     "fsum",
     "fsum_inverse",
     "gumbel_sinkhorn",
+    "kthvalue",
     "laplace_sum",
     "log_soft_topk",
+    "max",
+    "median",
+    "min",
     "perturb",
     "perturbed_permutation",
     "perturbed_topk",
@@ -29,4 +47,6 @@ __all__ = [
     "soft_rank",
     "soft_sort",
     "soft_topk",
+    "sort",
+    "topk",
 ]
