@@ -20,6 +20,7 @@ from softorder import (
     metrics,
     networks,
     nn,
+    projections,
     sampling,
 )
 from softorder import hard as hard
@@ -86,6 +87,7 @@ __all__ = [
     "perturb",
     "perturbed_permutation",
     "perturbed_topk",
+    "projections",
     "sampling",
     "sinkhorn",
     "soft_median",

@@ -18,6 +18,7 @@ from softorder._check import (
     methods,
     neighbours,
     quantiles,
+    sections,
     targets,
     weights,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "same_shape",
     "scale",
     "scores",
+    "sections",
     "several",
     "share",
     "square",

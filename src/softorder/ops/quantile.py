@@ -88,7 +88,7 @@ def soft_quantile(
     array([3.978, 2.908], dtype=float32)
     >>> so.soft_quantile(scores, [0.1, 0.6], temperature=0.1).shape
     torch.Size([2, 2])
-    >>> so.soft_quantile(scores, 0.6, temperature=0.001, interpolation="linear")
+    >>> so.soft_quantile(scores, 0.6, temperature=0.0001, interpolation="linear")
     tensor([3.6000, 2.4000])
     >>> so.soft_quantile(torch.zeros(1000), 1.0, interpolation="linear")
     tensor(6.9078)

@@ -51,9 +51,9 @@ def max(
     >>> best.values, best.indices
     (tensor(3., grad_fn=<AddBackward0>), tensor(1))
     >>> best.weights.detach().numpy().round(3)
-    array([0.026, 0.697, 0.277], dtype=float32)
+    array([0.015, 0.689, 0.296], dtype=float32)
     >>> so.max(scores, temperature=0.5, hard=False).item()
-    2.810...
+    2.82...
     """
     return _extreme(scores, dim, keepdim, method, temperature, mask, hard, largest=True)
 
@@ -108,7 +108,7 @@ def argmax(
     >>> scores.grad[3] > 0  # a larger last score would pull it to the right
     tensor(True)
     >>> round(so.argmax(scores, temperature=0.5, hard=False).item(), 3)
-    2.067
+    2.178
     """
     return _position(scores, dim, keepdim, method, temperature, mask, hard, largest=True)
 

@@ -65,7 +65,7 @@ def topk(
     >>> (scores.grad != 0).tolist()
     [True, True, True, True]
     >>> so.topk(scores, 2, temperature=0.2, hard=False).values.detach().numpy().round(3)
-    array([1.95 , 1.803], dtype=float32)
+    array([1.939, 1.831], dtype=float32)
     """
     _check.flag("sorted", sorted)
     _check.flag("hard", hard)
@@ -121,7 +121,7 @@ def kthvalue(
     >>> import torch, softorder as so
     >>> second = so.kthvalue(torch.tensor([3.0, 1.0, 2.0]), 2, temperature=0.3)
     >>> second.values, second.indices, second.weights.numpy().round(2)
-    (tensor(2.), tensor(2), array([0.04, 0.04, 0.93], dtype=float32))
+    (tensor(2.), tensor(2), array([0.09, 0.09, 0.81], dtype=float32))
     """
     _check.scores(scores, dim)
     _check.count("k", k, least=1, most=scores.shape[dim])
