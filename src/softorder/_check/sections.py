@@ -17,7 +17,7 @@ def budget(budget: PerRow, cap: float, scores: Tensor, dim: object) -> None:
     _tensors.floating("scores", scores)
     _tensors.several(dim, scores.dim())
     axes = range(scores.dim()) if dim is None else dim if isinstance(dim, tuple) else (dim,)
-    n = math.prod(scores.shape[axis] for axis in axes)  # type: ignore[index]
+    n = math.prod(scores.shape[axis] for axis in axes)
     message = (
         f"budget must be between 0 and {n * cap:g}, the number of scores times the cap, but got"
     )
@@ -33,9 +33,9 @@ def budget(budget: PerRow, cap: float, scores: Tensor, dim: object) -> None:
 
 def beside(name: str, value: PerRow, scores: Tensor) -> Tensor:
     """A number, or a tensor that broadcasts to scores; as a tensor. NaN is none; w must be > 0."""
-    if _values.is_number(name, value):
+    if not isinstance(value, Tensor):
+        _values.is_number(name, value)
         value = torch.full((), value, dtype=torch.float64, device=scores.device)
-    assert isinstance(value, Tensor)
     _values.real_numbers(name, value)
     _values.beside(name, value, scores)
     if not _values.broadcasts(value.shape, scores.shape):
@@ -53,9 +53,9 @@ def beside(name: str, value: PerRow, scores: Tensor) -> Tensor:
 
 def total(total: PerRow, scores: Tensor, dim: int) -> Tensor:
     """A number, or a tensor that broadcasts over the rows; as a tensor."""
-    if _values.is_number("total", total):
+    if not isinstance(total, Tensor):
+        _values.is_number("total", total)
         total = torch.full((), total, dtype=torch.float64, device=scores.device)
-    assert isinstance(total, Tensor)
     _values.per_row("total", total, scores, dim)
     return total
 

@@ -79,17 +79,16 @@ class _Point(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, t, b = ctx.saved_tensors
-        x, _, tau, w = inputs
-        if not torch.is_grad_enabled() and _check.eager() and w is None:
+        x, k, tau, w, t, b = ctx.saved_tensors
+        if not torch.is_grad_enabled() and w is None and _check.at_hand(x):
             found = _vjp(upstream, x, tau, ctx.density, t)
             if found is not None:
                 return *found, None, None
         with torch.enable_grad():
             # k may come from the weights: as inputs of the formula they are independent
-            inputs = [v if v is None else v.view_as(v) for v in inputs]
-            again = _by_formula(*inputs, ctx.density, t, b)
-        return *wanted(again, inputs, ctx.needs_input_grad[:4], upstream), None
+            x, k, tau, w = (v if v is None else v.view_as(v) for v in (x, k, tau, w))
+            again = _by_formula(x, k, tau, w, ctx.density, t, b)
+        return *wanted(again, (x, k, tau, w), ctx.needs_input_grad[:4], upstream), None
 
 
 def _vjp(

@@ -80,7 +80,7 @@ def topk(
     if k > 0 and (not hard or learns(scores, temperature)):
         soft = _sorted_topk(scores, k, dim, largest, method, temperature, mask)
         if not sorted:  # from places to where torch has put them
-            places = values.argsort(dim, descending=largest, stable=True).argsort(dim)
+            places = values.argsort(dim=dim, descending=largest, stable=True).argsort(dim=dim)
             soft = soft.gather(dim, places)
         values = through(values, soft) if hard else soft
     return Selected(values, found.indices, weights)
