@@ -21,24 +21,17 @@ from softorder import (
     networks,
     nn,
     projections,
+    relaxations,
     sampling,
 )
 from softorder import hard as hard
-from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
-    argmax,
-    argmin,
-    argsort,
     calibrate_temperature,
     fsum,
     fsum_inverse,
     gumbel_sinkhorn,
-    kthvalue,
     laplace_sum,
     log_soft_topk,
-    max,
-    median,
-    min,
     perturb,
     perturbed_permutation,
     perturbed_topk,
@@ -49,9 +42,19 @@ from softorder.ops import (
     soft_rank,
     soft_sort,
     soft_topk,
+)
+from softorder.ops.torch_shaped import (
+    argmax,
+    argmin,
+    argsort,
+    kthvalue,
+    max,
+    median,
+    min,
     sort,
     topk,
 )
+from softorder.relaxations import Sinkhorn, methods
 
 try:
     __version__ = version("softorder")
@@ -88,6 +91,7 @@ __all__ = [
     "perturbed_permutation",
     "perturbed_topk",
     "projections",
+    "relaxations",
     "sampling",
     "sinkhorn",
     "soft_median",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.ops.sinkhorn import sinkhorn
+from softorder.ops.balance import sinkhorn
 from softorder.ops.topk import soft_topk
 
 __all__ = ["birkhoff", "box_section", "capped_simplex", "simplex"]

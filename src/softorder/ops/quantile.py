@@ -11,10 +11,10 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
-from softorder.methods import Method
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._interpolation import INTERPOLATIONS, places, present
 from softorder.ops._method import method_of
+from softorder.relaxations import Method
 
 
 def soft_quantile(

@@ -18,11 +18,11 @@ from softorder.kernels.placement.reference import levels_of as levels_of_all
 from softorder.kernels.placement.reference import losses_between
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
-from softorder.methods import companions, fused
-from softorder.methods._base import Method, register
-from softorder.methods.points import few, points
-from softorder.methods.roots import roots
-from softorder.methods.sums import fsum
+from softorder.relaxations import companions, fused
+from softorder.relaxations._base import Method, register
+from softorder.relaxations.points import few, points
+from softorder.relaxations.roots import roots
+from softorder.relaxations.sums import fsum
 
 _FAST = {
     "soft_rank": "O(n log n)",

@@ -23,8 +23,8 @@ from softorder.densities import Density
 from softorder.kernels.formulas import beside
 from softorder.kernels.permutation.reference import levels_of
 from softorder.kernels.sort.rows import SortedRows, sort_rows
-from softorder.methods.roots import all_finite, roots
-from softorder.methods.sums import any_sum
+from softorder.relaxations.roots import all_finite, roots
+from softorder.relaxations.sums import any_sum
 
 
 def by_sums(

@@ -25,7 +25,7 @@ from softorder.kernels import threshold
 from softorder.kernels._autograd import wanted
 from softorder.kernels.formulas import beside, inverse
 from softorder.kernels.shards import WHOLE, Whole
-from softorder.methods.threshold import differentiable_distance
+from softorder.relaxations.threshold import differentiable_distance
 
 _FEW = 4
 _STEPS = 100
