@@ -72,11 +72,6 @@ def back(result: Tensor, like: Tensor, dim: int) -> Tensor:
     return result if dim == -1 or dim == like.dim() - 1 else result.movedim(-1, dim)
 
 
-def last_back(result: Tensor, dim: int) -> Tensor:
-    """The last axis where `dim` was, in any dtype."""
-    return result if dim == -1 else result.movedim(-1, dim)
-
-
 def beside_rows(points: Tensor, scores: Tensor, dim: int) -> Tensor:
     """Points on the last axis, behind those of the rows; given at `dim`, or 1-D for all rows.
 

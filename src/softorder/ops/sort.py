@@ -46,7 +46,7 @@ def soft_sort(
 
     where E|U| = 1 (laplace), 2 ln 2 (logistic), √(2/π) (normal), 1/4 (uniform), ∞ (cauchy). They
     ascend, but for roundings, if log f is concave, which it is for all of these but "cauchy".
-    Methods that are no densities stay inside by themselves, or as near as they can.
+    Methods that are no densities average scores already: for them it changes nothing.
 
     Time O(n log n) for "laplace" and "uniform", O(n²) for others; memory O(n); derivatives
     included. The arguments are those of `so.soft_rank`. What takes no part goes last in both

@@ -86,9 +86,11 @@ class _Point(torch.autograd.Function):
                 return *found, None, None
         with torch.enable_grad():
             # k may come from the weights: as inputs of the formula they are independent
-            x, k, tau, w = (v if v is None else v.view_as(v) for v in (x, k, tau, w))
+            x, k, tau = (v.view_as(v) for v in (x, k, tau))
+            w = w if w is None else w.view_as(w)
             again = _by_formula(x, k, tau, w, ctx.density, t, b)
-        return *wanted(again, (x, k, tau, w), ctx.needs_input_grad[:4], upstream), None
+        inputs: tuple[Any, ...] = (x, k, tau, w)
+        return *wanted(again, inputs, ctx.needs_input_grad[:4], upstream), None
 
 
 def _vjp(

@@ -68,23 +68,29 @@ def sort(
     _check.flag("stable", stable)
     _check.flag("hard", hard)
     _rows.check(scores, temperature, dim, descending, mask)
+    if values is not None:
+        _check.companions(values, scores)
     x = _rows.rows(scores, dim, mask)
+    y = _features(values, x, scores, dim)
     order = _order(x.detach(), descending)
-    ordered = _hard_values(x.detach(), order, descending)
-    soft = not hard or learns(scores, temperature, values)
-    if soft and x.shape[-1] > 0:
-        served = method_of("soft_sort", method)
+    result = y.detach().gather(-1, order.unsqueeze(-2).expand(y.shape))
+    if y.numel() > 0 and (not hard or learns(scores, temperature, values)):
         tau = _axis.per_row(temperature, x)
-        result = served.soft_sort_within(x, tau, descending)
-        ordered = through(ordered, result) if hard else result
-    found = _axis.back(ordered, scores, dim), _axis.last_back(order, dim)
+        if values is None:
+            served = method_of("soft_sort", method)
+            soft = served.soft_sort_within(x, tau, descending).unsqueeze(-2)
+        else:
+            served = method_of("soft_permutation", method)
+            soft = served.permuted(x, y, tau, descending, x.shape[-1]).to(y.dtype)
+        result = through(result, soft) if hard else soft
+    keys = result[..., 0, :]
+    keys = keys if descending else torch.where(keys == -math.inf, math.inf, keys)
+    indices = order if dim == -1 else order.movedim(-1, dim)
+    found = _axis.back(keys, scores, dim), indices
     if values is None:
         return Ordered(*found)
-    _check.companions(values, scores)
-    theirs = _companions(
-        values, scores, dim, x, order, (soft, hard), method, temperature, descending
-    )
-    return OrderedWith(*found, theirs)
+    theirs = result[..., 1:, :].movedim(-1, dim % scores.dim())
+    return OrderedWith(*found, theirs.reshape(values.shape).to(values.dtype))
 
 
 def argsort(
@@ -145,32 +151,13 @@ def _order(x: Tensor, descending: bool) -> Tensor:
     return n - 1 - rows.order.gather(-1, turned.expand_as(rows.order))
 
 
-def _hard_values(x: Tensor, order: Tensor, descending: bool) -> Tensor:
-    values = x.gather(-1, order)
-    return values if descending else torch.where(values == -math.inf, math.inf, values)
-
-
-def _companions(
-    values: Tensor,
-    scores: Tensor,
-    dim: int,
-    x: Tensor,
-    order: Tensor,
-    kind: tuple[bool, bool],
-    method: Method,
-    temperature: float | Tensor,
-    descending: bool,
-) -> Tensor:
-    """Values (scores.shape, features) in the order of the scores."""
-    soft, hard = kind
-    axes, dim = scores.dim(), dim % scores.dim()
+def _features(values: Tensor | None, x: Tensor, scores: Tensor, dim: int) -> Tensor:
+    """The scores, and what belongs to them: (rows, 1 + features, n)."""
+    own = x.unsqueeze(-2)
+    if values is None:
+        return own
+    axes = scores.dim()
     y = values.flatten(axes) if values.dim() > axes else values.unsqueeze(-1)
-    y = y.movedim(dim, -1)  # rows, features, n
-    y = y if y.dtype == torch.float64 else y.float()
-    result = y.detach().gather(-1, order.unsqueeze(-2).expand(y.shape))
-    if soft and y.numel() > 0:
-        served = method_of("soft_permutation", method)
-        tau = _axis.per_row(temperature, x)
-        means = served.permuted(x, y, tau, descending, x.shape[-1]).to(y.dtype)
-        result = through(result, means) if hard else means
-    return result.movedim(-1, dim).reshape(values.shape).to(values.dtype)
+    y = y.movedim(dim % axes, -1)
+    wide = torch.promote_types(x.dtype, y.dtype)
+    return torch.cat([own.to(wide), y.to(wide)], -2)
