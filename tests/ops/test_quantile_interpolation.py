@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import softorder as so
+from softorder.kernels.shards import WHOLE
+from softorder.ops import _cut
 from tests.oracles import ordering
 
 _TORCHS = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -205,3 +207,15 @@ def test_wrong_calls(options, error, message):
     arguments = {"q": 0.5, **options}
     with pytest.raises(error, match=message):
         so.soft_quantile(torch.randn(3), **arguments)
+
+
+def test_rows_that_are_cut_among_ranks_have_one_kind_of_quantile():
+    options = {"method": "laplace", "temperature": 1.0, "dim": -1, "mask": None, "shards": WHOLE}
+    with pytest.raises(
+        TypeError, match=r"must be 'inverse'.*got interpolation 'lower'"
+    ):
+        _cut.quantile(_scores(3), 0.5, interpolation="lower", **options)
+    with pytest.raises(TypeError, match=r"weights None.*but got weights"):
+        _cut.quantile(_scores(3), 0.5, weights=torch.ones(3), **options)
+    with pytest.raises(TypeError, match=r"within must be False.*but got True"):
+        _cut.order("soft_sort", _scores(3), descending=False, within=True, **options)
