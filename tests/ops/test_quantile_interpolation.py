@@ -211,9 +211,7 @@ def test_wrong_calls(options, error, message):
 
 def test_rows_that_are_cut_among_ranks_have_one_kind_of_quantile():
     options = {"method": "laplace", "temperature": 1.0, "dim": -1, "mask": None, "shards": WHOLE}
-    with pytest.raises(
-        TypeError, match=r"must be 'inverse'.*got interpolation 'lower'"
-    ):
+    with pytest.raises(TypeError, match=r"must be 'inverse'.*got interpolation 'lower'"):
         _cut.quantile(_scores(3), 0.5, interpolation="lower", **options)
     with pytest.raises(TypeError, match=r"weights None.*but got weights"):
         _cut.quantile(_scores(3), 0.5, weights=torch.ones(3), **options)
