@@ -198,7 +198,7 @@ def _free(x: Tensor, low: Tensor, high: Tensor, w: Tensor, total: Tensor) -> Ten
         return (w * torch.clamp(x - turn * w, low, high)).sum(-1) >= total
 
     first, last = torch.zeros_like(known), known  # the number of turns that λ is not below
-    for _ in range(turns.shape[-1].bit_length()):
+    for _ in range(int(turns.shape[-1]).bit_length()):
         middle = (first + last) // 2
         up = (first < last) & above(middle)
         first, last = (

@@ -79,6 +79,7 @@ class _Point(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        _check.dense("the gradient", upstream)
         x, k, tau, w, t, b = ctx.saved_tensors
         if not torch.is_grad_enabled() and w is None and _check.at_hand(x):
             found = _vjp(upstream, x, tau, ctx.density, t)
