@@ -36,6 +36,10 @@ SQUARE = 2**22  # numbers of an n×n matrix per row that is given: no more
 LEFT_OUT = {
     "Auto": "says how soft, and computes nothing",
     "Sinkhorn": "a method with other options",
+    **dict.fromkeys(
+        ("argmax", "argmin", "argsort", "kthvalue", "max", "median", "min", "sort", "topk"),
+        "calls torch and an operator of the map",
+    ),
     "methods": "the registry itself",
     "perturb": "adds noise, nothing else",
 }

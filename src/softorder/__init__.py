@@ -20,6 +20,7 @@ from softorder import (
     metrics,
     networks,
     nn,
+    projections,
     relaxations,
     sampling,
     schedules,
@@ -44,6 +45,17 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
+from softorder.ops.torch_shaped import (
+    argmax,
+    argmin,
+    argsort,
+    kthvalue,
+    max,
+    median,
+    min,
+    sort,
+    topk,
+)
 from softorder.relaxations import Sinkhorn
 from softorder.relaxations._base import methods
 
@@ -56,6 +68,9 @@ __all__ = [
     "Auto",
     "Sinkhorn",
     "__version__",
+    "argmax",
+    "argmin",
+    "argsort",
     "calibrate_temperature",
     "densities",
     "distributed",
@@ -65,16 +80,21 @@ __all__ = [
     "fsum_inverse",
     "gumbel_sinkhorn",
     "hard",
+    "kthvalue",
     "laplace_sum",
     "log_soft_topk",
     "losses",
+    "max",
+    "median",
     "methods",
     "metrics",
+    "min",
     "networks",
     "nn",
     "perturb",
     "perturbed_permutation",
     "perturbed_topk",
+    "projections",
     "relaxations",
     "sampling",
     "schedules",
@@ -85,6 +105,8 @@ __all__ = [
     "soft_rank",
     "soft_sort",
     "soft_topk",
+    "sort",
+    "topk",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -10,6 +11,7 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.kernels.sort.rows import SortedRows, sort_rows
 from softorder.ops import _cut, _forms
+from softorder.ops._interpolation import INTERPOLATIONS, places
 
 
 def topk(
@@ -154,25 +156,38 @@ def permutation(
 
 def quantile(
     scores: Tensor,
-    q: float | Tensor,
+    q: float | Sequence[float] | Tensor,
     *,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
+    interpolation: str = "inverse",
+    weights: Tensor | None = None,
 ) -> Tensor:
     """The score that the part q of them lies below: `so.soft_quantile` as temperature goes to 0.
 
-    Where q n is an integer, the middle of two scores. Shapes are those of `so.soft_quantile`. At
-    q = 0 and q = 1 it is the smallest and the largest score, not an infinity. The gradient goes to
-    that score (the first of equal ones), or to two different ones in equal parts.
+    Where q n is an integer, the middle of two scores. At q = 0 and q = 1 it is the smallest and the
+    largest score, not an infinity. With `weights`, scores count so many times. The other
+    interpolations are those of torch.quantile. Shapes are those of `so.soft_quantile`. The gradient
+    goes to that score (the first of equal ones), or to the two between which the result lies.
 
     >>> import torch, softorder as so
     >>> so.hard.quantile(torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.25, 0.3, 1.0]))
     tensor([1.5000, 2.0000, 8.0000])
+    >>> so.hard.quantile(torch.tensor([1.0, 2.0, 4.0, 8.0]), [0.25, 0.5], interpolation="linear")
+    tensor([1.7500, 3.0000])
     """
     _check.flag("keepdim", keepdim)
+    _check.choice("interpolation", interpolation, INTERPOLATIONS)
+    q = _check.quantiles.as_tensor(q)
+    if weights is not None:
+        _check.quantiles.weights(weights, scores, interpolation)
+        weights = weights.expand(scores.shape)
     if not isinstance(dim, int):
-        return _forms.along_axes(quantile, scores, dim, mask, ("q", q), keepdim)
+        if weights is not None:
+            weights = _axis.join(weights, _axis.axes(scores, dim))
+        options = {"interpolation": interpolation, "weights": weights}
+        return _forms.along_axes(quantile, scores, dim, mask, ("q", q), keepdim, **options)
     rows = _sorted(scores, dim, False, mask)
     _check.q(q, scores, dim)
     levels = _axis.leading_last(q, scores)
@@ -181,7 +196,14 @@ def quantile(
         result = scores.new_full((*shape, levels.shape[-1]), math.nan)
     else:
         values = _values(rows, scores, dim, mask)
-        result = _quantile(rows, values, levels.expand(*shape, -1))
+        levels = levels.detach().expand(*shape, -1)
+        if weights is not None:
+            w = _axis.last(weights.detach(), dim)
+            result = _weighted_quantile(rows, values, levels, w)
+        elif interpolation == "inverse":
+            result = _quantile(rows, values, levels)
+        else:
+            result = _interpolated(rows, values, levels, interpolation)
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 
@@ -200,16 +222,43 @@ def _values(rows: SortedRows, scores: Tensor, dim: int, mask: Tensor | None) -> 
 
 
 def _quantile(rows: SortedRows, values: Tensor, q: Tensor) -> Tensor:
-    available = rows.n if rows.present is None else rows.present
-    place = q.detach() * available
-    last = torch.as_tensor(available, device=place.device) - 1
-    low, high = torch.ceil(place).long() - 1, torch.floor(place).long()
+    place = q * rows.available
+    return _middle(rows, values, torch.ceil(place).long() - 1, torch.floor(place).long())
+
+
+def _weighted_quantile(rows: SortedRows, values: Tensor, q: Tensor, weights: Tensor) -> Tensor:
+    """Where the weights of what is not above come to q of all."""
+    w = weights.double().gather(-1, rows.order)
+    w = torch.where(rows.places() < torch.as_tensor(rows.available, device=w.device), w, 0.0)
+    upto, total = w.cumsum(-1), w.sum(-1, keepdim=True)
+    level, slack = q * total, 8 * torch.finfo(torch.float64).eps * total
+    low = torch.searchsorted(upto, (level - slack).contiguous())
+    high = torch.searchsorted(upto, (level + slack).contiguous(), right=True)
+    counts = torch.where(w > 0, rows.places(), 0)
+    first, last = (w > 0).int().argmax(-1, keepdim=True), counts.amax(-1, keepdim=True)
+    low, high = (torch.minimum(torch.maximum(i, first), last) for i in (low, high))
+    return torch.where(total > 0, _middle(rows, values, low, high), math.nan)
+
+
+def _interpolated(rows: SortedRows, values: Tensor, q: Tensor, interpolation: str) -> Tensor:
+    place = places(q, rows.available, interpolation)
+    low, high = (values.double().gather(-1, i.long()) for i in place[:2])
+    return _known(rows, place.between(low, high))
+
+
+def _middle(rows: SortedRows, values: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Of the values at two places, as near as there are any."""
+    last = torch.as_tensor(rows.available, device=low.device) - 1
     ends = (torch.minimum(i.clamp(min=0), last.clamp(min=0)) for i in (low, high))
     below, above = (values.gather(-1, i) for i in ends)
-    middle = torch.where(below == above, below, 0.5 * below + 0.5 * above)
+    return _known(rows, torch.where(below == above, below, 0.5 * below + 0.5 * above))
+
+
+def _known(rows: SortedRows, result: Tensor) -> Tensor:
+    """NaN for rows that have none, or a NaN."""
     if rows.present is not None:
-        middle = torch.where(rows.present > 0, middle, math.nan)
-    return rows.spoil(middle)
+        result = torch.where(rows.present > 0, result, math.nan)
+    return rows.spoil(result)
 
 
 def _topk(x: Tensor, k: float | Tensor) -> Tensor:

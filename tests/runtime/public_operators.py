@@ -99,6 +99,16 @@ def _others():
     yield "hard.permutation", so.hard.permutation
     yield "hard.quantile", lambda x: so.hard.quantile(x, 0.3)
     yield "soft_median", so.soft_median
+    yield "soft_sort, within", partial(_then, so.soft_sort, within=True)
+    yield "topk", lambda x: so.topk(x, 2).values
+    yield "kthvalue", lambda x: so.kthvalue(x, 2).values
+    yield "sort", lambda x: so.sort(x).values
+    yield "argsort", so.argsort
+    yield "max", lambda x: so.max(x, 1).values
+    yield "median", lambda x: so.median(x, 1).values
+    yield "simplex", so.projections.simplex
+    yield "capped_simplex", lambda x: so.projections.capped_simplex(x, 2)
+    yield "box_section", lambda x: so.projections.box_section(x, 0.0, 1.0, 2.0)
     yield "calibrate_temperature", lambda x: so.calibrate_temperature(x, 2)
     yield "topk_accuracy", lambda x: so.metrics.topk_accuracy(x, _CLASSES, 2)
 

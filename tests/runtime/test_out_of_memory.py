@@ -25,7 +25,7 @@ CALLS = dict(
     sort=so.hard.sort,
     soft_rank_forward=so.soft_rank,
     soft_sort_forward=so.soft_sort,
-    fsum_invert=lambda x: so.soft_quantile(x, torch.tensor([0.2, 0.7]), method="uniform"),
+    fsum_invert=lambda x: so.soft_quantile(x, torch.linspace(0.1, 0.9, 5), method="uniform"),
     permutation_forward=permutation("laplace"),
     projected_rank_forward=lambda x: so.soft_rank(x, method="permutahedron"),
     projected_sort_forward=lambda x: so.soft_sort(x, method="permutahedron_kl"),

@@ -26,6 +26,26 @@ def scores(scores: Tensor, dim: int) -> None:
         )
 
 
+def not_empty(scores: Tensor, dim: int) -> None:
+    """There is something along dim to choose from."""
+    if scores.shape[dim] == 0:
+        raise ValueError(
+            f"scores must have at least one entry along dim {dim}, but got shape "
+            f"{tuple(scores.shape)}"
+        )
+
+
+def companions(values: Tensor, scores: Tensor) -> None:
+    """`values` are of floating dtype, with the shape of scores and perhaps further axes behind."""
+    floating("values", values)
+    _values.beside("values", values, scores)
+    if values.shape[: scores.dim()] != scores.shape:
+        raise ValueError(
+            f"values must have the shape of scores, {tuple(scores.shape)}, or further axes behind "
+            f"it, but got shape {tuple(values.shape)}"
+        )
+
+
 def several(dim: object, axes: int) -> None:
     """`dim` is an axis, several different ones, or None."""
     if dim is None:

@@ -88,3 +88,22 @@ def one_axis(dim: object) -> None:
         f"dim must be one axis, cut along one dimension of the mesh, for a DTensor whose rows are "
         f"cut among ranks, but got {dim}"
     )
+
+
+def inverse(interpolation: str, weights: Tensor | None) -> None:
+    """Rows that are cut among ranks have one kind of quantile."""
+    if interpolation != "inverse" or weights is not None:
+        given = f"interpolation {interpolation!r}" if weights is None else "weights"
+        raise TypeError(
+            "interpolation must be 'inverse' and weights None for a DTensor whose rows are cut "
+            f"among ranks, but got {given}: redistribute it, so that every row is on one rank"
+        )
+
+
+def beyond(within: bool) -> None:
+    """Rows that are cut among ranks have one kind of sorted values."""
+    if within:
+        raise TypeError(
+            "within must be False for a DTensor whose rows are cut among ranks, but got True: "
+            "redistribute it, so that every row is on one rank"
+        )

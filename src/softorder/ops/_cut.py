@@ -48,8 +48,12 @@ def quantile(
     dim: int,
     mask: Tensor | None,
     shards: Shards,
+    interpolation: str = "inverse",
+    within: bool = False,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """soft_quantile, alike on all ranks; quantiles first, then the rows."""
+    _check.distributed.inverse(interpolation, weights)
     _check.q(q, scores, dim)
     _check.temperature(temperature, scores, dim)
     density = density_of_cut_rows("soft_quantile", method)
@@ -85,8 +89,10 @@ def order(
     descending: bool,
     mask: Tensor | None,
     shards: Shards,
+    within: bool = False,
 ) -> Tensor:
     """soft_rank and soft_sort of the part that this rank has."""
+    _check.distributed.beyond(within)
     _check.scores(scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.flag("descending", descending)

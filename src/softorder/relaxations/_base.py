@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from softorder import _check
-from softorder.relaxations import masses
+from softorder.relaxations import companions, masses
 
 
 class Method:
@@ -66,6 +66,17 @@ class Method:
     def all_log_masses(self, scores: Tensor, ks: tuple[int, ...], temperature: Tensor) -> Tensor:
         """The same for every element, (rows, n, len(ks))."""
         return masses.all_log_masses(self, scores, ks, temperature)
+
+    def permuted(
+        self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        """P y for the first k rows of `soft_permutation` and values y (..., m, n): (..., m, k)."""
+        p = self.soft_permutation(scores, temperature, descending, k)  # type: ignore[attr-defined]
+        return companions.by_matrix(scores, values, p, descending)
+
+    def soft_sort_within(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        """Sorted values in the range of the scores; `soft_sort` itself, where it stays there."""
+        return self.soft_sort(scores, temperature, descending)  # type: ignore[attr-defined]
 
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]

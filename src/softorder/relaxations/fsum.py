@@ -18,8 +18,9 @@ from softorder.kernels.placement.reference import levels_of as levels_of_all
 from softorder.kernels.placement.reference import losses_between
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
-from softorder.relaxations import fused
+from softorder.relaxations import companions, fused
 from softorder.relaxations._base import Method, register
+from softorder.relaxations.points import few, points
 from softorder.relaxations.roots import roots
 from softorder.relaxations.sums import fsum
 
@@ -88,7 +89,23 @@ class FSumMethod(Method):
         options = self.number, k
         return fused.run(permutation.permutation, scores, temperature, descending, plain, *options)
 
+    def permuted(
+        self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        settings = temperature, descending, k, self.density
+        return companions.by_sums(scores, values, *settings).to(values.dtype)
+
+    def soft_sort_within(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        """P x, with what takes no part at the infinity behind all others."""
+        n, own = scores.shape[-1], scores.unsqueeze(-2)
+        t = self.permuted(scores, own, temperature, descending, n).squeeze(-2)
+        behind = -math.inf if descending else math.inf
+        return torch.where(t == -math.inf, behind, t)
+
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
+        if few(q):
+            present = (scores > -math.inf).sum(-1, keepdim=True)
+            return points(scores, q * present, temperature, self.density)
         scores = scores.double()
         rows = sort_rows(scores)
         return self._inverse(scores, rows, q * rows.available, temperature)
@@ -107,7 +124,21 @@ class FSumMethod(Method):
         ends = torch.where(points.isnan(), math.nan, ends)
         return rows.spoil(torch.where(finite, below, ends))
 
+    def means_between(self, scores: Tensor, places: Tensor, temperature: Tensor) -> Tensor:
+        """The means of the scores by their mass between FSum = place and place + 1."""
+        found = companions.between(scores, places, temperature, self.density)
+        return found.to(scores.dtype)
+
+    def weighted_quantile(
+        self, scores: Tensor, q: Tensor, temperature: Tensor, weights: Tensor
+    ) -> Tensor:
+        """t with Σ_i w_i F((t - x_i)/τ) = q Σ_i w_i."""
+        total = torch.where(scores > -math.inf, weights.double(), 0.0).sum(-1, keepdim=True)
+        return points(scores, q * total, temperature, self.density, weights)
+
     def fsum_inverse(self, scores: Tensor, levels: Tensor, temperature: Tensor) -> Tensor:
+        if few(levels):
+            return points(scores, levels.double(), temperature, self.density)
         scores = scores.double()
         return self._inverse(scores, sort_rows(scores), levels, temperature)
 

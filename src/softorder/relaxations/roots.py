@@ -48,7 +48,7 @@ class _Implicit:
         self.density = ctx.density
         self.scale = inverse(self.temperature, self.x.dtype)
         self.rooted = self.centre.isfinite()
-        self._move_infinite_roots()
+        self.t, self.rest = all_finite(self.centre, self.rest)
 
     def at_roots(self, weights: Tensor | None, moment: int = 0) -> Tensor:
         """Σ_i w_i u^moment f(u) for every root."""
@@ -66,17 +66,17 @@ class _Implicit:
         flat = (slope.detach() < torch.finfo(slope.dtype).tiny) | ~self.rooted
         return torch.where(flat, 0.0, value / torch.where(flat, 1.0, slope))
 
-    def _move_infinite_roots(self) -> None:
-        """The kernels want finite, ascending roots: the infinite ones join their neighbours."""
-        n = self.centre.shape[-1]
-        first = (self.centre == -torch.inf).sum(-1, keepdim=True)
-        last = n - 1 - (self.centre == torch.inf).sum(-1, keepdim=True)
-        place = torch.arange(n, device=first.device)
-        place = torch.minimum(torch.maximum(place, first), last).clamp(0, n - 1)
-        moved = self.centre.detach().gather(-1, place)
-        moved = torch.where(moved.isfinite(), moved, 0.0)  # there are only infinite ones
-        self.t = torch.where(self.rooted, self.centre, moved)
-        self.rest = self.rest.gather(-1, place)
+
+def all_finite(centre: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
+    """Ascending roots as the sums want them: the infinite ones join their neighbours."""
+    n = centre.shape[-1]
+    first = (centre == -torch.inf).sum(-1, keepdim=True)
+    last = n - 1 - (centre == torch.inf).sum(-1, keepdim=True)
+    place = torch.arange(n, device=first.device)
+    place = torch.minimum(torch.maximum(place, first), last).clamp(0, n - 1)
+    moved = centre.detach().gather(-1, place)
+    moved = torch.where(moved.isfinite(), moved, 0.0)  # there are only infinite ones
+    return torch.where(centre.isfinite(), centre, moved), rest.gather(-1, place)
 
 
 def _remember_roots(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

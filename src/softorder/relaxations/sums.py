@@ -39,11 +39,7 @@ def fsum(
     moment: int = 0,
     counts: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> Tensor:
-    """`kernels.fsum.fsum`, differentiable in sources, targets, weights and temperature.
-
-    Weights need derivative >= 1: F itself has no parity, so its sums cannot be turned around.
-    """
-    assert weights is None or derivative > 0
+    """`kernels.fsum.fsum`, differentiable in sources, targets, weights and temperature."""
     temperature = beside(temperature, sources).expand(sources.shape[:-1])
     pair = sources, None, targets, None
     return any_sum(*pair, weights, temperature, *counts, density, derivative, moment)
@@ -92,12 +88,30 @@ class _Sums:
             [f * _parity(a, m) * any_sum(*common, self.density, a, m) for f, a, m in terms]
         )
 
+    def by_weights(self, upstream: Tensor) -> Tensor:
+        """Σ_j v_j G(u) for every source, where G may be F itself: F(u) = 1 - F(-u)."""
+        turned = self.at_sources([(1, self.derivative, self.moment)], upstream)
+        if self.derivative > 0:
+            return turned
+        sources, targets = self.counts
+        total = within(upstream, targets).sum(-1, keepdim=True)
+        return within(total - turned, sources)
+
     def weighted(self, value: Tensor) -> Tensor:
         return value if self.w is None else self.w * value
 
 
+def within(values: Tensor, count: Tensor | None) -> Tensor:
+    """Values that count, and 0 behind them."""
+    if count is None:
+        return values
+    place = torch.arange(values.shape[-1], device=values.device)
+    return torch.where(place < count.unsqueeze(-1), values, 0.0)
+
+
 def _parity(derivative: int, moment: int) -> int:
-    return -1 if (derivative - 1 + moment) % 2 else 1
+    """That of G, if it has one; without a derivative, of F."""
+    return -1 if derivative and (derivative - 1 + moment) % 2 else 1
 
 
 def _total(parts: list[Tensor]) -> Tensor:
@@ -119,7 +133,7 @@ def _sum_vjp(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
     if by_target:
         grads[2] = sums.scale * upstream * sums.at_targets(sums.slope(), sums.w)
     if by_weight:
-        grads[4] = sums.at_sources([(1, sums.derivative, sums.moment)], upstream)
+        grads[4] = sums.by_weights(upstream)
     if by_temperature:
         heat = sums.scale * upstream * sums.at_targets(sums.heat(), sums.w)
         grads[5] = -heat.double().sum(-1)
