@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor
 
@@ -19,6 +19,16 @@ def count(name: str, value: int, least: int, most: int | None = None) -> None:
     if value < least or (most is not None and value > most):
         allowed = f"at least {least}" if most is None else f"between {least} and {most}"
         raise ValueError(f"{name} must be {allowed}, but got {value}")
+
+
+def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
+    """One whole number >= 1, or several; as a tuple."""
+    several = tuple(value) if isinstance(value, Sequence) else (value,)
+    if not several:
+        raise ValueError(f"{name} must hold at least one number, but got none")
+    for one in several:
+        count(name, one, least=1)
+    return several
 
 
 def share(name: str, value: float) -> None:

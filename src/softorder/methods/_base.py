@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from softorder import _check
-from softorder.methods import masses
+from softorder.methods import masses, products
 
 
 class Method:
@@ -62,6 +62,16 @@ class Method:
     def all_log_masses(self, scores: Tensor, ks: tuple[int, ...], temperature: Tensor) -> Tensor:
         """The same for every element, (rows, n, len(ks))."""
         return masses.all_log_masses(self, scores, ks, temperature)
+
+    def permuted(
+        self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        """The first k entries of P @ values, in float64; P is doubly stochastic, or made so.
+
+        Losses ask for it. The values have no derivative, and are 0 where the scores take no part.
+        A method that has a shorter way than the matrix says so here.
+        """
+        return products.matrix_product(self, scores, values, temperature, descending, k)
 
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]

@@ -20,8 +20,8 @@ from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
 from softorder.methods import fused
 from softorder.methods._base import Method, register
-from softorder.methods.roots import roots
-from softorder.methods.sums import fsum
+from softorder.methods.roots import finite_roots, roots
+from softorder.methods.sums import any_sum, fsum
 
 _FAST = {
     "soft_rank": "O(n log n)",
@@ -120,6 +120,40 @@ class FSumMethod(Method):
         wide = tuple(place.long() for place in places)
         return self._walked(placement.placement, scores, temperature, descending, plain, wide)
 
+    def permuted(
+        self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
+    ) -> Tensor:
+        """The values between thresholds: G(t_j) - G(t_{j-1}), G(t) = Σ_i v_i F((t - x_i)/τ).
+
+        One weighted F-sum at k + 1 thresholds: nothing of size n×k is formed.
+        """
+        x, values = scores.double(), values.double()
+        rows = sort_rows(x)
+        centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
+        ordered = torch.where(x.isfinite(), values, 0.0).gather(-1, rows.order)
+        below = self._weighted_below(x, rows, ordered, (centre, rest), temperature)
+        between_them = below.diff(dim=-1)
+        between_them = between_them.flip(-1) if descending else between_them
+        return rows.spoil(between_them + _of_certain(x, values, rows, descending, k))
+
+    def _weighted_below(
+        self,
+        scores: Tensor,
+        rows: SortedRows,
+        weights: Tensor,
+        thresholds: tuple[Tensor, Tensor],
+        temperature: Tensor,
+    ) -> Tensor:
+        """G at thresholds centre + rest, which may be infinite at both ends."""
+        centre, rest = thresholds
+        t, nearby = finite_roots(centre, rest)
+        pair = scores.gather(-1, rows.order), None, t, nearby.detach()
+        tau = temperature.expand(scores.shape[:-1])
+        sums = any_sum(*pair, weights, tau, rows.count, None, self.density, 0, 0)
+        every = weights.sum(-1, keepdim=True)
+        ends = torch.where(centre > 0, every, 0.0)
+        return torch.where(centre.isfinite(), sums, ends)
+
     def _walked(
         self,
         kernel: Fused,
@@ -202,6 +236,20 @@ class FSumMethod(Method):
         middle = 0.5 * low + 0.5 * high
         beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0)
         return _nought(middle) + beside * _nought(column)
+
+
+def _of_certain(
+    scores: Tensor, values: Tensor, rows: SortedRows, descending: bool, k: int
+) -> Tensor | float:
+    """What scores of +inf bring to the k places: they share the first ones, or the last."""
+    if rows.finite is None or rows.present is None:
+        return 0.0
+    certain = rows.present - rows.finite
+    mean = torch.where(scores == math.inf, values, 0.0).sum(-1, keepdim=True) / certain.clamp(min=1)
+    place = torch.arange(k, device=scores.device)
+    if descending:
+        return torch.where(place < certain, mean, 0.0)
+    return torch.where((place >= rows.finite) & (place < rows.present), mean, 0.0)
 
 
 def _nought(value: Tensor) -> Tensor:

@@ -40,6 +40,18 @@ def roots(
     return _Roots.apply(sources, levels, temperature, count, density)
 
 
+def finite_roots(centre: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
+    """The kernels want finite, ascending targets: infinite roots join their neighbours."""
+    n = centre.shape[-1]
+    first = (centre == -torch.inf).sum(-1, keepdim=True)
+    last = n - 1 - (centre == torch.inf).sum(-1, keepdim=True)
+    place = torch.arange(n, device=first.device)
+    place = torch.minimum(torch.maximum(place, first), last).clamp(0, n - 1)
+    moved = centre.detach().gather(-1, place)
+    moved = torch.where(moved.isfinite(), moved, 0.0)  # there are only infinite ones
+    return torch.where(centre.isfinite(), centre, moved), rest.gather(-1, place)
+
+
 class _Implicit:
     """FSum(t) = level, differentiated: Σ_i f(u)(dt - dx_i - u dτ)/τ = dlevel."""
 
@@ -48,7 +60,7 @@ class _Implicit:
         self.density = ctx.density
         self.scale = inverse(self.temperature, self.x.dtype)
         self.rooted = self.centre.isfinite()
-        self._move_infinite_roots()
+        self.t, self.rest = finite_roots(self.centre, self.rest)
 
     def at_roots(self, weights: Tensor | None, moment: int = 0) -> Tensor:
         """Σ_i w_i u^moment f(u) for every root."""
@@ -65,18 +77,6 @@ class _Implicit:
         slope = self.at_roots(None)
         flat = (slope.detach() < torch.finfo(slope.dtype).tiny) | ~self.rooted
         return torch.where(flat, 0.0, value / torch.where(flat, 1.0, slope))
-
-    def _move_infinite_roots(self) -> None:
-        """The kernels want finite, ascending roots: the infinite ones join their neighbours."""
-        n = self.centre.shape[-1]
-        first = (self.centre == -torch.inf).sum(-1, keepdim=True)
-        last = n - 1 - (self.centre == torch.inf).sum(-1, keepdim=True)
-        place = torch.arange(n, device=first.device)
-        place = torch.minimum(torch.maximum(place, first), last).clamp(0, n - 1)
-        moved = self.centre.detach().gather(-1, place)
-        moved = torch.where(moved.isfinite(), moved, 0.0)  # there are only infinite ones
-        self.t = torch.where(self.rooted, self.centre, moved)
-        self.rest = self.rest.gather(-1, place)
 
 
 def _remember_roots(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

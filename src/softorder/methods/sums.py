@@ -41,9 +41,10 @@ def fsum(
 ) -> Tensor:
     """`kernels.fsum.fsum`, differentiable in sources, targets, weights and temperature.
 
-    Weights need derivative >= 1: F itself has no parity, so its sums cannot be turned around.
+    Weights that learn need derivative >= 1: F itself has no parity, so its sums cannot be turned
+    around.
     """
-    assert weights is None or derivative > 0
+    assert weights is None or derivative > 0 or not weights.requires_grad
     temperature = beside(temperature, sources).expand(sources.shape[:-1])
     pair = sources, None, targets, None
     return any_sum(*pair, weights, temperature, *counts, density, derivative, moment)

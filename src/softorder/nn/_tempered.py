@@ -23,7 +23,7 @@ class Tempered(Numbered):
 
     def __init__(
         self,
-        operator: str,
+        operator: str | None,
         method: str | object,
         temperature: float | Tensor,
         learnable_temperature: bool,
@@ -31,7 +31,8 @@ class Tempered(Numbered):
         super().__init__()
         _check.temperature_alone(temperature)
         _check.flag("learnable_temperature", learnable_temperature)
-        method_of(operator, method)
+        if operator is not None:  # otherwise there is nothing that a method would have to serve
+            method_of(operator, method)
         self.method = method
         self.log_temperature: nn.Parameter | None = None
         self.fixed_temperature = None if learnable_temperature else temperature
