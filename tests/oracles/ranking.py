@@ -84,9 +84,7 @@ def partial_likelihood(scores, relevance, ties, k=None):
 def list_net(scores, relevance, proportional):
     law = [math.exp(x) for x in scores]
     wanted = list(relevance) if proportional else [math.exp(y) for y in relevance]
-    return -sum(
-        y / sum(wanted) * math.log(p / sum(law)) for y, p in zip(wanted, law, strict=True)
-    )
+    return -sum(y / sum(wanted) * math.log(p / sum(law)) for y, p in zip(wanted, law, strict=True))
 
 
 def pairs(relevance):

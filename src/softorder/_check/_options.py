@@ -38,6 +38,13 @@ def share(name: str, value: float) -> None:
         raise ValueError(f"{name} must be between 0 and 1, but got {value}")
 
 
+def number(name: str, value: float) -> None:
+    """A finite real number."""
+    _real(name, value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, but got {value}")
+
+
 def at_least(name: str, value: float, least: float) -> None:
     """A finite real number >= least."""
     _real(name, value)

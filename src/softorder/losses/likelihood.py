@@ -68,7 +68,8 @@ class ListMLELoss(ScoreLoss):
         rows = sort_rows(grades)
         order = rows.mirror(rows.order)
         first, behind = (place.gather(-1, order) for place in rows.ranges(descending=True))
-        s = self._tempered(x, present).gather(-1, order)
+        # in float64: torch's derivative of logcumsumexp loses digits of large scores
+        s = self._tempered(x, present).double().gather(-1, order)
         size = present.sum(-1, keepdim=True)
         above = behind < size  # not of the lowest grade
         logs = self._log_sums(s, first, behind, size)
