@@ -30,9 +30,9 @@ class Config:
     arms: tuple[str, ...] = ARMS
     width: int = 32  #: of the vectors of users and films
     batch: int = 64  #: users
-    relevant: int = 64  #: of a list, at the most
-    others: int = 192
-    weight_decay: float = 1e-2
+    relevant: int = 32  #: of a list, at the most
+    others: int = 96
+    weight_decay: float = 0.1
     validation: float = 0.1  #: part of a user's ratings
     test: float = 0.2
     liked: float = 4.0  #: this rating or a better one is relevant
@@ -44,15 +44,15 @@ PRESETS = {
         seeds=2,
         epochs=12,
         look=4,
-        rates=(0.02,),
-        temperatures=(0.3, 1.0),
+        rates=(0.03,),
+        temperatures=(0.3, 3.0),
         arms=(POINTWISE, BPR, "softmax", "LambdaLoss", "NDCG", "NeuralNDCG"),
     ),
     "paper": Config(
         seeds=5,
         epochs=24,
-        look=4,
+        look=6,
         rates=(0.01, 0.03),
-        temperatures=(0.1, 0.3, 1.0),
+        temperatures=(0.3, 1.0, 3.0, 10.0),
     ),
 }

@@ -29,14 +29,13 @@ _MAKERS = {
     "recall@3": lambda **o: _L.RecallAtK(3, **o),
     "spearman": lambda **o: _L.SpearmanLoss(**o),
     "listwise": lambda **o: _L.ListwiseCE(**o),
+}
+_those_here = pytest.mark.parametrize("make", list(_MAKERS.values()), ids=list(_MAKERS))
+_MAKERS |= {  # test_list_losses.py has more on these
     "neural ndcg": lambda **o: _L.NeuralNDCGLoss(**o),
     "neural ndcg@3": lambda **o: _L.NeuralNDCGLoss(3, gain="linear", **o),
     "approximate ndcg": lambda **o: _L.ApproxNDCGLoss(**o),
     "smooth ap": lambda **o: _L.SmoothAPLoss(**o),
-}
-_METRICS = pytest.mark.parametrize("make", _MAKERS.values(), ids=_MAKERS.keys())
-# without a method, or not a metric as τ → 0
-_OTHERS = {
     "neural sort": lambda method=None, **o: _L.NeuralNDCGLoss(method="neuralsort", **o),
     "smooth recall": lambda **o: _L.SmoothRecallLoss((1, 3), **o),
     "mle": lambda method=None, **o: _L.ListMLELoss(**o),
@@ -48,7 +47,6 @@ _OTHERS = {
     "lambda": lambda method=None, **o: _L.LambdaLoss(**o),
     "lambda@3": lambda method=None, **o: _L.LambdaLoss("lambdarank", 3, **o),
 }
-_MAKERS |= _OTHERS
 _every = pytest.mark.parametrize("make", _MAKERS.values(), ids=_MAKERS.keys())
 
 
@@ -221,7 +219,7 @@ def test_any_axis_and_dtype(make):
     torch.testing.assert_close(auto, expected.float(), rtol=1e-4, atol=1e-5)
 
 
-@_METRICS
+@_those_here
 def test_learns_an_order(make):
     relevance = torch.tensor([0, 0, 3, 0, 2, 0, 1, 0])
     scores = torch.linspace(0.1, -0.1, 8).requires_grad_()

@@ -23,7 +23,7 @@ def neural_ndcg(scores, relevance, temperature, k=None):
     distances = np.abs(s[:, None] - s[None, :]).sum(1)
     rows = [((n + 1 - 2 * j) * s - distances) / temperature for j in range(1, n + 1)]
     matrix = np.exp([row - row.max() for row in rows])
-    for _ in range(20_000):
+    for _ in range(2_000):
         matrix /= matrix.sum(1, keepdims=True)
         matrix /= matrix.sum(0, keepdims=True)
     gains = 2.0 ** np.asarray(relevance, float) - 1

@@ -83,7 +83,7 @@ class SmoothRecallLoss(RankingLoss):
     """
 
     operators = ("soft_rank",)
-    numbers = ("edge", *RankingLoss.numbers)
+    numbers = ("k", "edge", *RankingLoss.numbers)
 
     def __init__(
         self,
