@@ -42,17 +42,17 @@ class Config:
 PRESETS = {
     "quick": Config(
         seeds=2,
-        epochs=12,
-        look=4,
-        rates=(0.03,),
-        temperatures=(0.3, 3.0),
+        epochs=10,
+        look=10,
+        rates=(0.05,),
+        temperatures=(1.0, 10.0),
         arms=(POINTWISE, BPR, "softmax", "LambdaLoss", "NDCG", "NeuralNDCG"),
     ),
     "paper": Config(
         seeds=5,
-        epochs=24,
-        look=6,
-        rates=(0.01, 0.03),
-        temperatures=(0.3, 1.0, 3.0, 10.0),
+        epochs=20,
+        look=10,
+        rates=(0.02, 0.05),
+        temperatures=(1.0, 3.0, 10.0),
     ),
 }

@@ -69,12 +69,25 @@ class Lists:
     mask: Tensor
 
 
-def draw(training: Tensor, users: Tensor, config: Config, generator: torch.Generator) -> Lists:
+class Drawer:
     """Films that a user likes, and others by chance: all alike for every loss."""
-    relevance = training[users]
-    chance = torch.rand(relevance.shape, generator=generator)
-    liked = torch.where(relevance > 0, chance, -1.0).topk(config.relevant)
-    others = torch.where(relevance > 0, -1.0, chance).topk(config.others)
-    films = torch.cat([liked.indices, others.indices], -1)
-    mask = torch.cat([liked.values, others.values], -1) >= 0
-    return Lists(users, films, relevance.gather(-1, films), mask)
+
+    def __init__(self, training: Tensor, config: Config) -> None:
+        self.training, self.config = training, config
+        liked = training > 0
+        self.most = int(liked.sum(-1).max())
+        self.liked = liked.byte().argsort(dim=-1, descending=True, stable=True)[:, : self.most]
+        self.count = liked.sum(-1, keepdim=True)
+
+    def draw(self, users: Tensor, generator: torch.Generator) -> Lists:
+        """The others are the same films for all these users, but for those that one likes."""
+        chance = torch.rand(len(users), self.most, generator=generator)
+        filled = torch.arange(self.most) < self.count[users]
+        best = torch.where(filled, chance, -1.0).topk(min(self.config.relevant, self.most))
+        liked = self.liked[users].gather(-1, best.indices)
+        shown = torch.randperm(self.training.shape[-1], generator=generator)[: self.config.others]
+        others = shown.expand(len(users), -1)
+        films = torch.cat([liked, others], -1)
+        relevance = self.training[users].gather(-1, films)
+        free = relevance[:, liked.shape[-1] :] == 0
+        return Lists(users, films, relevance, torch.cat([best.values >= 0, free], -1))

@@ -41,6 +41,8 @@ _MAKERS: dict[str, Callable[[float], Criterion]] = {
     "ApproxNDCG": lambda t: _L.ApproxNDCGLoss(temperature=t),
     "NDCG": lambda t: _L.NDCGLoss(gain="exponential", temperature=t),
     "NeuralNDCG": lambda t: _L.NeuralNDCGLoss(temperature=t),
-    "smooth AP": lambda t: _L.SmoothAPLoss(temperature=t),
-    "recall@k": lambda t: _L.SmoothRecallLoss((5, 10, 20), edge=3.0, temperature=t),
+    "smooth AP": lambda t: _L.SmoothAPLoss(method="laplace", temperature=t),
+    "recall@k": lambda t: _L.SmoothRecallLoss(
+        (5, 10, 20), edge=3.0, method="laplace", temperature=t
+    ),
 }

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import softorder as so
 from experiments.movielens.config import Config
-from experiments.movielens.data import Data, Part, draw
+from experiments.movielens.data import Data, Drawer, Part
 from experiments.movielens.losses import criterion
 
 
@@ -60,13 +60,13 @@ def train(arm: str, data: Data, config: Config, choice: Choice, seed: int) -> Ou
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=choice.rate, weight_decay=config.weight_decay
     )
-    generator = torch.Generator().manual_seed(seed)  # the same lists for every loss
+    lists_of, generator = Drawer(data.training, config), torch.Generator().manual_seed(seed)
     best, kept, found, seconds = -1.0, model, 0, []
     for epoch in range(1, config.epochs + 1):
         start = time.process_time()
         users = torch.randperm(len(data.training), generator=generator)
         for part in users.split(config.batch):
-            lists = draw(data.training, part, config, generator)
+            lists = lists_of.draw(part, generator)
             scores = model(lists.users).gather(-1, lists.films)
             value = loss(scores, lists.relevance, lists.mask)
             optimiser.zero_grad()

@@ -70,7 +70,7 @@ def test_the_parts_are_apart_and_lists_are_alike(tmp_path):
     assert ((later.sum(-1) - 24).abs() <= 1).all()
     assert not (seen & ~later).any()
     lists = [
-        data.draw(parts.training, torch.arange(4), _CONFIG, torch.Generator().manual_seed(1))
+        data.Drawer(parts.training, _CONFIG).draw(torch.arange(4), torch.Generator().manual_seed(1))
         for _ in range(2)
     ]
     assert torch.equal(lists[0].films, lists[1].films)
