@@ -51,7 +51,7 @@ PRESETS = {
     "paper": Config(
         seeds=5,
         epochs=20,
-        look=10,
+        look=20,
         rates=(0.02, 0.05),
         temperatures=(1.0, 3.0, 10.0),
     ),
