@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.losses._gains import GAINS, best_sum, discounts, gains, missing
 from softorder.losses._lists import RankingLoss
+from softorder.ops import soft_permutation
 from softorder.ops._method import method_of
+from softorder.relaxations.balanced import balanced
+
+_DOUBLY_STOCHASTIC = "rows_and_columns_sum_to_one"  # a law that a method may break
 
 
 class NeuralNDCGLoss(RankingLoss):
@@ -62,10 +67,28 @@ class NeuralNDCGLoss(RankingLoss):
         gain = gains(wanted, self.gain).detach()
         n = x.shape[-1]
         k = n if self.k is None else min(self.k, n)
-        method, tau = method_of(self.operators[0], self.method), _axis.per_row(self.temperature, x)
-        ordered = method.permuted(x, gain, tau, True, k)
+        ordered = self._ordered(x, gain.double(), k)
         found = (ordered * discounts(k, ordered)).sum(-1).to(x.dtype)
         return missing(found, best_sum(gain, self.k))
 
+    def _ordered(self, x: Tensor, gain: Tensor, k: int) -> Tensor:
+        """The first k of P g."""
+        method, tau = method_of(self.operators[0], self.method), _axis.per_row(self.temperature, x)
+        g = gain.unsqueeze(-2)
+        if _DOUBLY_STOCHASTIC not in method.breaks.get(self.operators[0], ()):
+            return method.permuted(x, g, tau, True, k).squeeze(-2)
+        p = soft_permutation(x.double(), method=self.method, temperature=tau, descending=True)
+        return (g @ _scaled(p)[..., :k, :].mT).squeeze(-2)
+
     def extra_repr(self) -> str:
         return f"k={self.k}, {super().extra_repr()}, gain={self.gain!r}"
+
+
+def _scaled(p: Tensor) -> Tensor:
+    """P_ji e^-(u_j + v_i), with columns that sum to 1, too: the limit of Sinkhorn's iteration.
+
+    A share that underflows is none, and what takes no part has rows of its own.
+    """
+    logits = p.clamp(min=torch.finfo(p.dtype).tiny).log()
+    one = torch.ones((), dtype=p.dtype, device=p.device).expand(p.shape[:-2])
+    return balanced(logits, one, tolerance=1e-12, max_iterations=1000)[0]

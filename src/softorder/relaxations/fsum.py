@@ -18,10 +18,10 @@ from softorder.kernels.placement.reference import levels_of as levels_of_all
 from softorder.kernels.placement.reference import losses_between
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
-from softorder.methods import fused
-from softorder.methods._base import Method, register
-from softorder.methods.roots import finite_roots, roots
-from softorder.methods.sums import any_sum, fsum
+from softorder.relaxations import fused
+from softorder.relaxations._base import Method, register
+from softorder.relaxations.roots import finite_roots, roots
+from softorder.relaxations.sums import any_sum, fsum
 
 _FAST = {
     "soft_rank": "O(n log n)",
@@ -123,36 +123,45 @@ class FSumMethod(Method):
     def permuted(
         self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        """The values between thresholds: G(t_j) - G(t_{j-1}), G(t) = Σ_i v_i F((t - x_i)/τ).
+        """The values between thresholds: G(t_j) - G(t_{j-1}), G(t) = Σ_i y_i F((t - x_i)/τ).
 
-        One weighted F-sum at k + 1 thresholds: nothing of size n×k is formed.
+        One weighted F-sum at k + 1 thresholds: nothing of size n×k is formed. The values have no
+        derivative.
         """
-        x, values = scores.double(), values.double()
+        x, y = scores.double(), values.detach().double()
         rows = sort_rows(x)
-        centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
-        ordered = torch.where(x.isfinite(), values, 0.0).gather(-1, rows.order)
-        below = self._weighted_below(x, rows, ordered, (centre, rest), temperature)
-        between_them = below.diff(dim=-1)
-        between_them = between_them.flip(-1) if descending else between_them
-        return rows.spoil(between_them + _of_certain(x, values, rows, descending, k))
+        thresholds = self._roots(x, rows, levels_of(rows, descending, k), temperature)
+        below = self._weighted_below(x, y, rows, thresholds, temperature)
+        shares = below.diff(dim=-1)
+        shares = shares.flip(-1) if descending else shares
+        shares = shares + _of_certain(x, y, rows, descending, k)
+        if rows.spoiled is not None:
+            shares = torch.where(rows.spoiled.unsqueeze(-1), math.nan, shares)
+        return shares.to(values.dtype)
 
     def _weighted_below(
         self,
         scores: Tensor,
+        values: Tensor,
         rows: SortedRows,
-        weights: Tensor,
         thresholds: tuple[Tensor, Tensor],
         temperature: Tensor,
     ) -> Tensor:
         """G at thresholds centre + rest, which may be infinite at both ends."""
         centre, rest = thresholds
         t, nearby = finite_roots(centre, rest)
-        pair = scores.gather(-1, rows.order), None, t, nearby.detach()
-        tau = temperature.expand(scores.shape[:-1])
-        sums = any_sum(*pair, weights, tau, rows.count, None, self.density, 0, 0)
-        every = weights.sum(-1, keepdim=True)
-        ends = torch.where(centre > 0, every, 0.0)
-        return torch.where(centre.isfinite(), sums, ends)
+        many = values.shape[:-1]
+        weights = torch.where(scores.isfinite().unsqueeze(-2), values, 0.0)
+        order, x, t, nearby, ends = (
+            v.unsqueeze(-2).expand(*many, -1)
+            for v in (rows.order, scores.gather(-1, rows.order), t, nearby.detach(), centre)
+        )
+        tau = temperature.expand(scores.shape[:-1]).unsqueeze(-1).expand(many)
+        count = None if rows.count is None else rows.count.unsqueeze(-1).expand(many)
+        pair = x, None, t, nearby, weights.gather(-1, order)
+        sums = any_sum(*pair, tau, count, None, self.density, 0, 0)
+        every = torch.where(ends > 0, weights.sum(-1, keepdim=True), 0.0)
+        return torch.where(ends.isfinite(), sums, every)
 
     def _walked(
         self,
@@ -244,12 +253,11 @@ def _of_certain(
     """What scores of +inf bring to the k places: they share the first ones, or the last."""
     if rows.finite is None or rows.present is None:
         return 0.0
-    certain = rows.present - rows.finite
-    mean = torch.where(scores == math.inf, values, 0.0).sum(-1, keepdim=True) / certain.clamp(min=1)
+    finite, present = rows.finite.unsqueeze(-2), rows.present.unsqueeze(-2)
+    theirs = torch.where((scores == math.inf).unsqueeze(-2), values, 0.0).sum(-1, keepdim=True)
     place = torch.arange(k, device=scores.device)
-    if descending:
-        return torch.where(place < certain, mean, 0.0)
-    return torch.where((place >= rows.finite) & (place < rows.present), mean, 0.0)
+    inside = place < present - finite if descending else (place >= finite) & (place < present)
+    return torch.where(inside, theirs / (present - finite).clamp(min=1), 0.0)
 
 
 def _nought(value: Tensor) -> Tensor:

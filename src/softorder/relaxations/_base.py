@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from softorder import _check
-from softorder.methods import masses, products
+from softorder.relaxations import masses
 
 
 class Method:
@@ -66,12 +66,13 @@ class Method:
     def permuted(
         self, scores: Tensor, values: Tensor, temperature: Tensor, descending: bool, k: int
     ) -> Tensor:
-        """The first k entries of P @ values, in float64; P is doubly stochastic, or made so.
+        """P y for the first k rows of `soft_permutation` and values y (..., m, n): (..., m, k).
 
-        Losses ask for it. The values have no derivative, and are 0 where the scores take no part.
-        A method that has a shorter way than the matrix says so here.
+        Losses ask for it. The values are finite, and 0 where the scores take no part. A method that
+        has a shorter way than the matrix says so here.
         """
-        return products.matrix_product(self, scores, values, temperature, descending, k)
+        p: Tensor = self.soft_permutation(scores, temperature, descending, k)  # type: ignore[attr-defined]
+        return values @ p.to(values.dtype).mT
 
     def cost_of(self, operator: str) -> str:
         return self.cost if isinstance(self.cost, str) else self.cost[operator]
