@@ -7,10 +7,23 @@ import torch
 
 import softorder as so
 from softorder.losses import _pairs
+from softorder.losses._log_sums import log_sums_behind
 from softorder.relaxations import find
 from tests.oracles import ranking
 
 _L = so.losses
+
+
+_MAKERS = {
+    "neural": lambda **o: _L.NeuralNDCGLoss(3, **o),
+    "mle": lambda **o: _L.ListMLELoss(3, **o),
+    "net": lambda **o: _L.ListNetLoss(**o),
+    "pairs": lambda **o: _L.PairwiseLoss(**o),
+    "lambda": lambda **o: _L.LambdaLoss(**o),
+    "ap": lambda **o: _L.SmoothAPLoss(**o),
+    "recall": lambda **o: _L.SmoothRecallLoss(2, **o),
+}
+_every = pytest.mark.parametrize("make", _MAKERS.values(), ids=_MAKERS.keys())
 
 
 def _lists(rows=4, n=7, seed=0, levels=4):
@@ -101,6 +114,21 @@ def test_list_mle_far_away_is_fine():
     assert torch.autograd.grad(loss, scores)[0].tolist() == pytest.approx([-1, 1, 0])
 
 
+@pytest.mark.parametrize("n", [1, 16, 17, 300])
+def test_log_sums(n):
+    s = 20 * torch.randn(2, n, dtype=torch.float64, generator=torch.Generator().manual_seed(n))
+    expected = torch.stack([s[:, p:].logsumexp(-1) for p in range(n)], -1)
+    torch.testing.assert_close(log_sums_behind(s), expected)
+
+
+@_every
+def test_second_derivatives(make):
+    scores, relevance = _lists(2, 5)
+    scores.requires_grad_()
+    criterion = make(temperature=0.7)
+    torch.autograd.gradgradcheck(lambda x: criterion(x, relevance), (scores,))
+
+
 @pytest.mark.parametrize("target", ["softmax", "proportional"])
 def test_list_net_is_the_papers(target):
     criterion = _L.ListNetLoss(target=target)
@@ -125,18 +153,6 @@ def test_smooth_ap_and_recall_are_the_papers():
     _agrees(ap, lambda x, y: 1 - ranking.smooth_ap(x, y, 0.3), levels=2)
     recall = _L.SmoothRecallLoss((1, 3), edge=0.5, temperature=0.3)
     _agrees(recall, lambda x, y: 1 - ranking.smooth_recall(x, y, 0.3, (1, 3), 0.5), levels=2)
-
-
-_MAKERS = {
-    "neural": lambda **o: _L.NeuralNDCGLoss(3, **o),
-    "mle": lambda **o: _L.ListMLELoss(3, **o),
-    "net": lambda **o: _L.ListNetLoss(**o),
-    "pairs": lambda **o: _L.PairwiseLoss(**o),
-    "lambda": lambda **o: _L.LambdaLoss(**o),
-    "ap": lambda **o: _L.SmoothAPLoss(**o),
-    "recall": lambda **o: _L.SmoothRecallLoss(2, **o),
-}
-_every = pytest.mark.parametrize("make", _MAKERS.values(), ids=_MAKERS.keys())
 
 
 @_every

@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from softorder import _check
 from softorder.kernels.sort.rows import sort_rows
 from softorder.losses._lists import ScoreLoss
+from softorder.losses._log_sums import log_add, log_sums_behind, nothing
 
 _TIES = ("efron", "breslow")
 _TARGETS = ("softmax", "proportional")
@@ -68,8 +69,7 @@ class ListMLELoss(ScoreLoss):
         rows = sort_rows(grades)
         order = rows.mirror(rows.order)
         first, behind = (place.gather(-1, order) for place in rows.ranges(descending=True))
-        # in float64: torch's derivative of logcumsumexp loses digits of large scores
-        s = self._tempered(x, present).double().gather(-1, order)
+        s = self._tempered(x, present).gather(-1, order)
         size = present.sum(-1, keepdim=True)
         above = behind < size  # not of the lowest grade
         logs = self._log_sums(s, first, behind, size)
@@ -85,17 +85,16 @@ class ListMLELoss(ScoreLoss):
     def _log_sums(self, s: Tensor, first: Tensor, behind: Tensor, size: Tensor) -> Tensor:
         """log D of every place. R + (1 - l/d) T = (1 - l/d)(R + T) + (l/d) R loses no digits."""
         place = torch.arange(s.shape[-1], device=s.device)
-        nothing = torch.finfo(s.dtype).min / 4  # the logarithm of 0, but for its derivatives
-        s = torch.where(place < size, s, nothing)
-        left = pad(s.flip(-1).logcumsumexp(-1).flip(-1), (0, 1), value=nothing)
+        s = torch.where(place < size, s, nothing(s))
+        left = pad(log_sums_behind(s), (0, 1), value=nothing(s))
         whole = left.gather(-1, first)
         if self.ties == "breslow":
             return whole
         part = (place - first).to(s.dtype) / (behind - first)
-        below = left.gather(-1, behind)
-        return torch.where(
-            part > 0, torch.logaddexp(whole + torch.log1p(-part), below + part.log()), whole
-        )
+        first_of_all = part == 0
+        part = torch.where(first_of_all, 0.5, part)
+        mixed = log_add(whole + torch.log1p(-part), left.gather(-1, behind) + part.log())
+        return torch.where(first_of_all, whole, mixed)
 
     def extra_repr(self) -> str:
         return f"k={self.k}, {super().extra_repr()}, ties={self.ties!r}"

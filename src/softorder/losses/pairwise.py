@@ -25,7 +25,8 @@ class PairwiseLoss(ScoreLoss):
         max(0, 1 - u)      "hinge"
 
     with u = (x_i - x_j)/τ; so τ is the margin of a hinge. Every pair counts alike, whatever the
-    difference of the relevances. Lists whose relevances are all the same do not count.
+    difference of the relevances. Lists whose relevances are all the same do not count. Scores are
+    finite, or -inf where they take no part: none is certain.
 
     O(m n) time for m elements above the lowest relevance; pairs are taken some millions at a time,
     and again on the way back, so memory is O(n).
