@@ -50,8 +50,8 @@ PRESETS = {
     ),
     "paper": Config(
         seeds=5,
-        epochs=20,
-        look=20,
+        epochs=40,
+        look=10,
         rates=(0.02, 0.05),
         temperatures=(1.0, 3.0, 10.0),
     ),
