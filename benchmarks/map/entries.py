@@ -222,8 +222,25 @@ def inputs_of(entry: Entry, case: Case) -> Tensor:
 
 _EVEN = (1 / K,) * K
 _CLASSES = ("SmoothTopKLoss", "TopKEntropyLoss", "TopKHingeLoss", "TruncatedTopKEntropyLoss")
-_RANKING = ("NDCGLoss", "ListwiseCE", "MRRLoss", "SpearmanLoss", "PrecisionAtK", "RecallAtK")
+_RANKING = (
+    "NDCGLoss",
+    "ListwiseCE",
+    "MRRLoss",
+    "SpearmanLoss",
+    "NeuralNDCGLoss",
+    "PrecisionAtK",
+    "RecallAtK",
+)
 _AT_K = ("PrecisionAtK", "RecallAtK")
+_BINARY = (*_AT_K, "MRRLoss", "SmoothAPLoss", "SmoothRecallLoss")
+_LOGISTIC = ("ApproxNDCGLoss", "SmoothAPLoss", "SmoothRecallLoss")
+#: Losses of the scores themselves, and their costs.
+_OF_SCORES = {
+    "ListMLELoss": "O(n log n)",
+    "ListNetLoss": "O(n)",
+    "PairwiseLoss": "O(n²)",
+    "LambdaLoss": "O(n²)",
+}
 
 #: The classes of so.losses, and what the map calls them where it is another name.
 LOSSES = (
@@ -233,6 +250,8 @@ LOSSES = (
     "PerturbedFenchelYoungLoss",
     "PermutationCrossEntropyLoss",  # permutation_cross_entropy
     *_RANKING,
+    *_LOGISTIC,
+    *_OF_SCORES,
 )
 
 
@@ -253,6 +272,11 @@ def _losses() -> Iterator[Entry]:
         operator = "soft_topk" if name in _AT_K else "soft_rank"
         cost = _cost(operator, "laplace")
         yield Entry(name, "laplace", cost, partial(_ranking_loss, name, "laplace"))
+    for name in _LOGISTIC:
+        cost = _cost("soft_rank", "logistic")
+        yield Entry(name, "logistic", cost, partial(_ranking_loss, name, "logistic"))
+    for name, cost in _OF_SCORES.items():
+        yield Entry(name, "scores", cost, partial(_loss_of_scores, name))
 
 
 def _mass_methods() -> list[str]:
@@ -309,9 +333,14 @@ def _perturbed_fenchel_young(case: Case) -> Operator:
 def _ranking_loss(name: str, method: str, case: Case) -> Operator:
     options: dict[str, Any] = {"method": method, "temperature": case.temperature}
     relevance = relevance_of(case)
-    if name in (*_AT_K, "MRRLoss"):
+    if name in _BINARY:
         relevance = (relevance > 3).float()
     loss = getattr(so.losses, name)(*([case.k] if name in _AT_K else []), **options)
+    return lambda x: loss(x, relevance)
+
+
+def _loss_of_scores(name: str, case: Case) -> Operator:
+    relevance, loss = relevance_of(case), getattr(so.losses, name)()
     return lambda x: loss(x, relevance)
 
 

@@ -8,6 +8,7 @@ cifar10.py    CIFAR-10
 cifar100.py   CIFAR-100
 fonts.py      font families of npm, and their characters: Latin, kanji
 glyphs.py     characters, drawn from fonts
+movielens.py  ratings of films
 features.py   features of images (ImageNet), computed before
 """
 

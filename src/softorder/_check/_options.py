@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -34,11 +34,28 @@ def shape(name: str, value: object) -> None:
             raise ValueError(f"{name} must hold ints >= 0, but got {length}")
 
 
+def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
+    """One whole number >= 1, or several; as a tuple."""
+    several = tuple(value) if isinstance(value, Sequence) else (value,)
+    if not several:
+        raise ValueError(f"{name} must hold at least one number, but got none")
+    for one in several:
+        count(name, one, least=1)
+    return several
+
+
 def share(name: str, value: float) -> None:
     """A number in [0, 1]."""
     _real(name, value)
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must be between 0 and 1, but got {value}")
+
+
+def number(name: str, value: float) -> None:
+    """A finite real number."""
+    _real(name, value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, but got {value}")
 
 
 def at_least(name: str, value: float, least: float) -> None:

@@ -106,3 +106,17 @@ def label_smoothing(label_smoothing: float) -> None:
     """`label_smoothing` is a number in [0, 1]."""
     if is_number("label_smoothing", label_smoothing) and not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be between 0 and 1, but got {label_smoothing}")
+
+
+def per_list(weight: Tensor | None, scores: Tensor, dim: int) -> None:
+    """`weight` is None, or finite numbers >= 0 that broadcast over the lists."""
+    if weight is None:
+        return
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"weight must be a tensor or None, but got {type(weight).__name__}")
+    _values.per_row("weight", weight, scores, dim)
+    _values.beside("weight", weight, scores)
+    if eager() and weight.numel():
+        wrong = ~((weight >= 0) & weight.isfinite())
+        message = "weight must be finite and >= 0, but got {}"
+        refuse("weight", wrong, lambda: message.format(first(weight, wrong)))

@@ -20,17 +20,25 @@ from softorder.ops.calibration import of_order
 
 
 def reduce_rows(
-    losses: Tensor, counts: Tensor, reduction: str, dtype: torch.dtype, others: Whole = WHOLE
+    losses: Tensor,
+    counts: Tensor,
+    reduction: str,
+    dtype: torch.dtype,
+    others: Whole = WHOLE,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """The mean over the rows that count, the sum, or the losses, with 0 where they do not.
 
-    `others` are ranks that have more rows.
+    `others` are ranks that have more rows. The mean is that of the weights, too.
     """
-    losses = torch.where(counts, losses, 0.0)
+    losses, shares = torch.where(counts, losses, 0.0), counts
+    if weight is not None:
+        weight = weight.to(losses.dtype).expand(losses.shape)
+        losses, shares = losses * weight, torch.where(counts, weight, 0.0)
     if reduction == "none":
         return losses.to(dtype)
     total = others.common(losses.sum())
-    return (total / others.add(counts.sum()) if reduction == "mean" else total).to(dtype)
+    return (total / others.add(shares.sum()) if reduction == "mean" else total).to(dtype)
 
 
 class RankingLoss(Tempered):
@@ -38,7 +46,9 @@ class RankingLoss(Tempered):
 
     `criterion(scores, relevance, mask)`: elements where the mask is False are padding; they, and
     scores of -inf, take no part, whatever their relevance. A list that has nothing to be judged by
-    costs 0, gets no gradient and does not count in the mean.
+    costs 0, gets no gradient and does not count in the mean. `weight`, behind the mask, says how
+    much each list counts: numbers >= 0 that broadcast over the lists (the shape of scores without
+    `dim`); the mean is divided by their sum.
 
     Args:
         method: any of `so.methods()` that serves what the loss is made of.
@@ -49,7 +59,7 @@ class RankingLoss(Tempered):
         learnable_temperature: the temperature is a parameter, stored as its logarithm.
     """
 
-    operators: tuple[str, ...]  #: what the method has to serve
+    operators: tuple[str, ...]  #: what the method has to serve; none, if there is no method
 
     def __init__(
         self,
@@ -60,17 +70,25 @@ class RankingLoss(Tempered):
         reduction: str = "mean",
         learnable_temperature: bool = False,
     ) -> None:
-        super().__init__(self.operators[0], method, temperature, learnable_temperature)
+        operator = self.operators[0] if self.operators else None
+        super().__init__(operator, method, temperature, learnable_temperature)
         _check.reduction(reduction)
         self.dim = dim
         self.reduction = reduction
 
-    def forward(self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        scores: Tensor,
+        relevance: Tensor,
+        mask: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor:
         _check.floating("scores", scores)
         _check.targets.relevance("relevance", relevance, scores)
         scores, relevance, dim, mask = _forms.lists(scores, relevance, self.dim, mask)
         _check.scores(scores, dim)
         _check.mask(mask, scores)
+        _check.weights.per_list(weight, scores, dim)
         x = _axis.rows(scores, dim, largest=True, mask=mask)
         self._find_temperature(x)
         _check.temperature(self.temperature, x, -1)
@@ -79,9 +97,10 @@ class RankingLoss(Tempered):
         wanted = torch.where(present, relevance.movedim(dim, -1).to(x.dtype), 0.0)
         if x.shape[-1] == 0:
             losses = x.sum(-1)
-            return reduce_rows(losses, losses != 0, self.reduction, dtype_of_loss(scores))
-        losses, counts = self._losses(x, wanted, present)
-        return reduce_rows(losses, counts, self.reduction, dtype_of_loss(scores))
+            counts = losses != 0
+        else:
+            losses, counts = self._losses(x, wanted, present)
+        return reduce_rows(losses, counts, self.reduction, dtype_of_loss(scores), weight=weight)
 
     def _find_temperature(self, x: Tensor) -> None:
         """In the first call, if the scores are to decide; the module keeps it."""
@@ -119,3 +138,44 @@ class CutLoss(RankingLoss):
 
     def extra_repr(self) -> str:
         return f"k={self.k}, {super().extra_repr()}"
+
+
+class ScoreLoss(RankingLoss):
+    """A loss of the scores themselves: the temperature only divides them, and there is no method.
+
+    Args:
+        temperature: τ > 0, a number or a tensor that broadcasts over the lists.
+        dim: the axis of the lists; several of them, or None for all, make one list.
+        reduction: "mean" over the lists that count, "sum", or "none" for one number per list.
+        learnable_temperature: the temperature is a parameter, stored as its logarithm.
+    """
+
+    operators = ()
+
+    def __init__(
+        self,
+        *,
+        temperature: float | Tensor = 1.0,
+        dim: int | tuple[int, ...] | None = -1,
+        reduction: str = "mean",
+        learnable_temperature: bool = False,
+    ) -> None:
+        _check.temperature_alone(temperature)  # there is no choice whose softness could find it
+        super().__init__(
+            method=None,
+            temperature=temperature,
+            dim=dim,
+            reduction=reduction,
+            learnable_temperature=learnable_temperature,
+        )
+
+    def _find_temperature(self, x: Tensor) -> None:
+        """It is given."""
+
+    def _tempered(self, x: Tensor, present: Tensor) -> Tensor:
+        """x/τ, with 0 for what takes no part."""
+        tau = _axis.per_row(self.temperature, x).to(x.dtype)
+        return torch.where(present, x, 0.0) / tau.unsqueeze(-1)
+
+    def extra_repr(self) -> str:
+        return self.describe("temperature", "dim", "reduction")

@@ -26,7 +26,7 @@ class Tempered(Numbered):
 
     def __init__(
         self,
-        operator: str,
+        operator: str | None,
         method: str | object,
         temperature: Temperature,
         learnable_temperature: bool,
@@ -36,7 +36,8 @@ class Tempered(Numbered):
         start: Any = 1.0 if auto else temperature
         _check.temperature_alone(start)
         _check.flag("learnable_temperature", learnable_temperature)
-        method_of(operator, method)
+        if operator is not None:  # otherwise there is nothing that a method would have to serve
+            method_of(operator, method)
         self.method = method
         self.log_temperature: nn.Parameter | None = None
         self.fixed_temperature = None if learnable_temperature else start

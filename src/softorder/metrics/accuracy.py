@@ -1,13 +1,15 @@
-"""Metrics for evaluation."""
+"""Top-k accuracy of classifiers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softorder import _check
+from softorder.metrics._means import Mean
 
 
 def topk_accuracy(
@@ -32,15 +34,16 @@ def topk_accuracy(
     >>> so.metrics.topk_accuracy(preds, torch.tensor([2, 0]), k=(1, 2))
     tensor([0.5000, 1.0000], dtype=torch.float64)
     """
-    hits, count = _hits(preds, target, _ks(k), ignore_index)
+    hits, count = _hits(preds, target, _check.counts("k", k), ignore_index)
     accuracies = hits / count
     return accuracies[0] if isinstance(k, int) else accuracies
 
 
-class TopKAccuracy(nn.Module):
+class TopKAccuracy(Mean):
     """`topk_accuracy` over several batches: update, compute, reset, as in torchmetrics.
 
-    Calling it updates it and returns the accuracies of that batch.
+    Calling it updates it and returns the accuracies of that batch. `group` and `sync_on_compute`
+    are those of `MRR`: compute is over the samples of all ranks.
 
     >>> import torch, softorder as so
     >>> metric = so.metrics.TopKAccuracy(k=(1, 2))
@@ -51,31 +54,26 @@ class TopKAccuracy(nn.Module):
     tensor([0.5000, 1.0000], dtype=torch.float64)
     """
 
-    hits: Tensor
-    count: Tensor
-
-    def __init__(self, k: int | Sequence[int] = (1, 5), *, ignore_index: int = -100) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        k: int | Sequence[int] = (1, 5),
+        *,
+        ignore_index: int = -100,
+        group: Any = None,
+        sync_on_compute: bool = True,
+    ) -> None:
+        super().__init__(len(_check.counts("k", k)), group=group, sync_on_compute=sync_on_compute)
         self.k = k if isinstance(k, int) else tuple(k)
         self.ignore_index = ignore_index
-        zeros = torch.zeros(len(_ks(k)), dtype=torch.float64)
-        self.register_buffer("hits", zeros, persistent=False)
-        self.register_buffer("count", torch.zeros((), dtype=torch.float64), persistent=False)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Adds a batch."""
-        hits, count = _hits(preds, target, _ks(self.k), self.ignore_index)
-        self.hits = self.hits + hits.to(self.hits.device)
-        self.count = self.count + count.to(self.count.device)
+        self.add(*_hits(preds, target, _check.counts("k", self.k), self.ignore_index))
 
     def compute(self) -> Tensor:
         """The accuracies of all batches since the last reset."""
-        accuracies = self.hits / self.count
+        accuracies = self.mean()
         return accuracies[0] if isinstance(self.k, int) else accuracies
-
-    def reset(self) -> None:
-        """Forgets everything."""
-        self.hits, self.count = torch.zeros_like(self.hits), torch.zeros_like(self.count)
 
     def forward(self, preds: Tensor, target: Tensor) -> Tensor:
         self.update(preds, target)
@@ -83,13 +81,6 @@ class TopKAccuracy(nn.Module):
 
     def extra_repr(self) -> str:
         return f"k={self.k}, ignore_index={self.ignore_index}"
-
-
-def _ks(k: int | Sequence[int]) -> tuple[int, ...]:
-    ks = (k,) if isinstance(k, int) else tuple(k)
-    for one in ks:
-        _check.count("k", one, least=1)
-    return ks
 
 
 def _hits(

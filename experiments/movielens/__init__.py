@@ -1,0 +1,1 @@
+"""Losses of lists for recommendation: MovieLens-100k."""

@@ -1,0 +1,36 @@
+"""Discounted cumulative gains: what a relevance is worth, and what the best order has."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder import _check
+
+GAINS = ("linear", "exponential")
+
+
+def gains(relevance: Tensor, kind: str) -> Tensor:
+    """The relevance itself, or 2^relevance - 1."""
+    _check.targets.no_negatives("relevance", relevance)
+    return relevance if kind == "linear" else torch.expm1(relevance * math.log(2))
+
+
+def discounts(n: int, like: Tensor) -> Tensor:
+    """1/log2(1 + place) for the places 1..n."""
+    places = torch.arange(1, 1 + n, device=like.device, dtype=like.dtype)
+    return 1 / torch.log2(1 + places)
+
+
+def best_sum(gain: Tensor, k: int | None) -> Tensor:
+    """The discounted gains of the first k places in the best order; all places without a k."""
+    ideal = gain.sort(-1, descending=True).values * discounts(gain.shape[-1], gain)
+    return ideal[..., :k].sum(-1)
+
+
+def missing(found: Tensor, best: Tensor) -> tuple[Tensor, Tensor]:
+    """1 - found/best, and whether there is anything to be found."""
+    counts = best > 0
+    return 1 - found / torch.where(counts, best, 1.0), counts

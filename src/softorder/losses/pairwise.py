@@ -1,0 +1,174 @@
+"""Losses of pairs: RankNet, BPR, hinge, and LambdaLoss, which weighs them by what NDCG gains."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from softorder import _check
+from softorder.losses._gains import GAINS, best_sum, gains
+from softorder.losses._lists import ScoreLoss
+from softorder.losses._pairs import Pairs
+
+_KINDS = ("logistic", "hinge")
+_LAMBDAS = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
+
+
+class PairwiseLoss(ScoreLoss):
+    """What the pairs of a list say: the mean over those with relevance_i > relevance_j of
+
+        log(1 + e^-u)      "logistic": RankNet, and for relevances of 0 and 1 BPR
+        max(0, 1 - u)      "hinge"
+
+    with u = (x_i - x_j)/τ; so τ is the margin of a hinge. Every pair counts alike, whatever the
+    difference of the relevances. Lists whose relevances are all the same do not count. Scores are
+    finite, or -inf where they take no part: none is certain.
+
+    O(m n) time for m elements above the lowest relevance; pairs are taken some millions at a time,
+    and again on the way back, so memory is O(n).
+
+    Args:
+        kind: "logistic" or "hinge".
+        temperature: τ > 0, a number or a tensor that broadcasts over the lists.
+        dim: the axis of the lists.
+        reduction: "mean" over the lists that count, "sum", or "none" for one number per list.
+        learnable_temperature: the temperature is a parameter, stored as its logarithm.
+
+    Papers: RankNet (Burges et al. 2005); BPR (Rendle et al. 2009).
+
+    >>> import torch, softorder as so
+    >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 1, 0])
+    >>> round(so.losses.PairwiseLoss()(scores, relevance).item(), 4)
+    0.8133
+    >>> round(so.losses.PairwiseLoss("hinge")(scores, relevance).item(), 4)
+    1.0
+    """
+
+    def __init__(self, kind: str = "logistic", **options: Any) -> None:
+        super().__init__(**options)
+        _check.choice("kind", kind, _KINDS)
+        self.kind = kind
+
+    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        pairs = Pairs.of(wanted, present)
+        total = pairs.sum(self._tempered(x, present), self._term)
+        return total / pairs.counts.clamp(min=1), pairs.counts > 0
+
+    def _term(self, u: Tensor, i: Tensor, pair: Tensor) -> Tensor:
+        return softplus(-u) if self.kind == "logistic" else torch.relu(1 - u)
+
+    def extra_repr(self) -> str:
+        return f"{self.kind!r}, {super().extra_repr()}"
+
+
+class LambdaLoss(ScoreLoss):
+    """LambdaLoss: pairs, weighed by what they matter to NDCG in the order that the scores have now.
+
+        loss = Σ w_ij log2(1 + e^-(x_i - x_j)/τ)      over pairs with relevance_i > relevance_j
+
+    With G = gain/N, N the discounted gains of the best order, D_p = log2(1 + p), and p_i the place
+    of element i by its score, the weights are constants:
+
+        "ndcg1"       G_i/D(p_i)                                       NDCG-Loss1
+        "ndcg2"       |G_i - G_j| (1/D(δ) - 1/D(δ + 1)), δ = |p_i - p_j|   NDCG-Loss2
+        "lambdarank"  |G_i - G_j| |1/D(p_i) - 1/D(p_j)|                what an exchange changes
+        "ndcg2++"     "lambdarank" + μ "ndcg2"                         NDCG-Loss2++
+
+    The first two are bounds of 1 - NDCG, up to constants. Equal scores have their places in the
+    order of the list, so that they can be told apart. Lists without pairs do not count.
+
+    O(m n) time for m elements above the lowest relevance, memory O(n), as in `PairwiseLoss`.
+
+    Args:
+        weights: "ndcg1", "ndcg2", "ndcg2++" or "lambdarank".
+        k: how many places are judged, or None for all: then N is that of NDCG@k, 1/D is 0 beyond k
+            but for the D of δ, and a pair needs a place among the first k.
+        gain: "exponential" for 2^relevance - 1, as in the paper, or "linear".
+        mu: μ of "ndcg2++".
+        **options: `temperature`, `dim`, `reduction` and `learnable_temperature`, as in
+            `PairwiseLoss`.
+
+    Papers: The LambdaLoss framework (Wang et al. 2018); LambdaRank (Burges et al. 2006).
+
+    >>> import torch, softorder as so
+    >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([3, 2, 0])
+    >>> for weights in ("ndcg1", "ndcg2", "ndcg2++", "lambdarank"):
+    ...     print(weights, round(so.losses.LambdaLoss(weights)(scores, relevance).item(), 4))
+    ndcg1 0.8195
+    ndcg2 0.378
+    ndcg2++ 4.0359
+    lambdarank 0.2562
+    """
+
+    numbers = ("k", "mu", *ScoreLoss.numbers)
+
+    def __init__(
+        self,
+        weights: str = "ndcg2++",
+        k: int | None = None,
+        *,
+        gain: str = "exponential",
+        mu: float = 10.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        _check.choice("weights", weights, _LAMBDAS)
+        if k is not None:
+            _check.count("k", k, least=1)
+        _check.choice("gain", gain, GAINS)
+        _check.at_least("mu", mu, 0)
+        self.weights = weights
+        self.k = k
+        self.gain = gain
+        self.mu = mu
+
+    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        pairs, gain = Pairs.of(wanted, present), gains(wanted.detach(), self.gain)
+        best = best_sum(gain, self.k).unsqueeze(-1)
+        gain = gain / torch.where(best > 0, best, 1.0)
+        place = _places(x)
+
+        def term(u: Tensor, i: Tensor, pair: Tensor) -> Tensor:
+            return self._weights(gain, place, i) * softplus(-u) / math.log(2)
+
+        return pairs.sum(self._tempered(x, present), term), pairs.counts > 0
+
+    def _weights(self, gain: Tensor, place: Tensor, i: Tensor) -> Tensor:
+        """w_ij of these i and all j."""
+        own, at = gain.gather(-1, i).unsqueeze(-1), place.gather(-1, i).unsqueeze(-1)
+        there = place.unsqueeze(-2)
+        if self.weights == "ndcg1":
+            weights = (own * self._discount(at)).expand(*own.shape[:-1], gain.shape[-1])
+        else:
+            weights = (own - gain.unsqueeze(-2)).abs() * self._exchange(at, there)
+        if self.k is None:
+            return weights
+        return torch.where((at <= self.k) | (there <= self.k), weights, 0.0)
+
+    def _exchange(self, at: Tensor, there: Tensor) -> Tensor:
+        """What the discounts have to do with the exchange of two places."""
+        real = (self._discount(at) - self._discount(there)).abs()
+        if self.weights == "lambdarank":
+            return real
+        apart = (at - there).abs().clamp(min=1)  # i = j is no pair
+        bound = 1 / torch.log2(1 + apart) - 1 / torch.log2(2 + apart)
+        return bound if self.weights == "ndcg2" else real + self.mu * bound
+
+    def _discount(self, place: Tensor) -> Tensor:
+        found = 1 / torch.log2(1 + place)
+        return found if self.k is None else torch.where(place <= self.k, found, 0.0)
+
+    def extra_repr(self) -> str:
+        shown = f"{self.weights!r}, k={self.k}, {super().extra_repr()}, gain={self.gain!r}"
+        return f"{shown}, mu={self.mu}" if self.weights == "ndcg2++" else shown
+
+
+def _places(x: Tensor) -> Tensor:
+    """The place of every score, the largest has 1; what takes no part comes last."""
+    order = x.detach().sort(dim=-1, descending=True, stable=True).indices
+    place = torch.arange(1, 1 + x.shape[-1], device=x.device, dtype=x.dtype)
+    return torch.empty_like(x).scatter(-1, order, place.expand_as(x))
