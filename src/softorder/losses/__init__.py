@@ -8,10 +8,12 @@ from softorder.losses.entropy import (
 )
 from softorder.losses.fenchel import FenchelYoungLoss, fenchel_young
 from softorder.losses.hinge import TopKHingeLoss, top_k_hinge
+from softorder.losses.multi_k import MultiKLoss
 from softorder.losses.order import ListwiseCE, SpearmanLoss
 from softorder.losses.permutation import PermutationCrossEntropyLoss, permutation_cross_entropy
 from softorder.losses.perturbed import PerturbedFenchelYoungLoss, perturbed_fenchel_young
 from softorder.losses.ranking import MRRLoss, NDCGLoss, PrecisionAtK, RecallAtK
+from softorder.losses.robust import QuantileLoss, RankHuberLoss, TrimmedLoss, trimmed_mean
 from softorder.losses.smooth import SmoothTopKLoss, smooth_top_k
 from softorder.losses.top_k import TopKCrossEntropyLoss, top_k_cross_entropy
 
@@ -19,16 +21,20 @@ __all__ = [
     "FenchelYoungLoss",
     "ListwiseCE",
     "MRRLoss",
+    "MultiKLoss",
     "NDCGLoss",
     "PermutationCrossEntropyLoss",
     "PerturbedFenchelYoungLoss",
     "PrecisionAtK",
+    "QuantileLoss",
+    "RankHuberLoss",
     "RecallAtK",
     "SmoothTopKLoss",
     "SpearmanLoss",
     "TopKCrossEntropyLoss",
     "TopKEntropyLoss",
     "TopKHingeLoss",
+    "TrimmedLoss",
     "TruncatedTopKEntropyLoss",
     "fenchel_young",
     "permutation_cross_entropy",
@@ -37,5 +43,6 @@ __all__ = [
     "top_k_cross_entropy",
     "top_k_entropy",
     "top_k_hinge",
+    "trimmed_mean",
     "truncated_top_k_entropy",
 ]
