@@ -105,7 +105,7 @@ def adjust(arm: str, model: nn.Sequential, kept: float | tuple[int, int], done: 
             mask.temperature = WARM * (COLD / WARM) ** min(1.0, done / 0.8)
         elif arm == "magnitude, once" and done >= 0.5 and bool(mask.mask.all()):
             mask.prune(weight, share, group)
-        elif arm == "magnitude, gradual" and 0.1 <= done:
+        elif arm == "magnitude, gradual" and done >= 0.1:
             left = max(0.0, 1 - (done - 0.1) / 0.6) ** 3
             mask.prune(weight, share + (1 - share) * left, group)
 

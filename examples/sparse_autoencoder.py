@@ -154,7 +154,7 @@ class Autoencoder(nn.Module):
 
 @torch.no_grad()
 def threshold(model: Autoencoder, x: Tensor) -> Tensor:
-    """What has to be added to the threshold (of JumpReLU: to every one) for k features on average."""
+    """For k features on average; of JumpReLU, what has to be added to every threshold for that."""
     scores = model.encoder(x)
     if model.arm == "JumpReLU":
         scores = scores - model.activation.log_threshold.exp()

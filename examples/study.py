@@ -100,8 +100,8 @@ def _begin(study: Study, config: Any, output: Path | None, fresh: bool) -> Trial
     changed = [key for key in kept if key not in free and trials.config.get(key) != kept[key]]
     if changed:
         raise SystemExit(
-            f"{path} was made with other values of {', '.join(changed)}. Give --fresh to replace it, "
-            "or another --output"
+            f"{path} was made with other values of {', '.join(changed)}. Give --fresh to "
+            "replace it, or another --output"
         )
     return trials
 
@@ -156,7 +156,8 @@ def main(study: Study, about: str | None, arguments: Sequence[str] | None = None
     parser.add_argument(
         "--output",
         type=Path,
-        help="folder for NAME.json, NAME.md and NAME.png; by default examples/results, with --quick none",
+        help="folder for NAME.json, NAME.md and NAME.png; by default examples/results, and none "
+        "with --quick",
     )
     parser.add_argument("--fresh", action="store_true", help="forget what was run before")
     given = parser.parse_args(arguments)

@@ -104,9 +104,11 @@ class _RobustLoss(Tempered):
         return self.criterion(prediction, target).flatten()
 
     def _scale(self, losses: Tensor) -> float | Tensor:
-        """τ in units of the losses, not 0."""
-        median = losses.detach().median().clamp(min=torch.finfo(losses.dtype).tiny)
-        return self.temperature * median
+        """τ in units of the losses; of their mean if half of them are 0, and 1 if all are."""
+        unit = torch.ones((), dtype=losses.dtype, device=losses.device)
+        for typical in (losses.detach().mean(), losses.detach().median()):
+            unit = torch.where(typical > 0, typical, unit)
+        return self.temperature * unit
 
     def extra_repr(self) -> str:
         return self.describe("part", "method", "temperature")

@@ -1,0 +1,178 @@
+"""Tokens that matter: k of the 49 patches of an image, chosen by the network itself.
+
+MNIST, cut into patches of 4×4 pixels, a transformer of two layers. Before the first of them, k
+patches are kept. In training `so.nn.TokenSelection` weighs all 49 and shows the weights to the
+attention; in use it gathers k, and everything behind it works on k tokens. Arms:
+
+    all tokens                  nothing is left out, for comparison
+    random                      k at random, others for every image
+    brightest                   the k with the most ink: no bad idea for digits
+    so.nn.TokenSelection        a small network scores each patch; its soft top-k is cooled down
+    ... straight-through        the hard choice with the derivative of the soft one
+
+All have the same learning rate. The time is that of classifying the test images, divided by that of "all tokens" in the same trial.
+
+    python -m examples.token_selection --quick      # a few seconds, no download
+    python -m examples.token_selection              # minutes; writes examples/results
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+import softorder as so
+from examples.images import Part, digits
+from examples.study import Study, main
+from experiments.contest import Contest
+from experiments.panels import dots
+from experiments.trials import Column, Figures, Trials
+
+WIDTH, HEADS = 32, 4
+WARM, COLD = 1.0, 0.02  # temperatures
+BASELINES = ("all tokens", "random", "brightest")
+ARMS = (*BASELINES, "so.nn.TokenSelection", "so.nn.TokenSelection, straight-through")
+
+
+@dataclass(frozen=True)
+class Config:
+    training: int
+    others: int
+    patch: int
+    k: int
+    steps: int
+    batch: int
+    seeds: int
+    quick: bool = False
+
+
+class Attention(nn.Module):
+    """Before the norm, with a mask that is added to the scores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.rest = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.into, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.wide = nn.Sequential(
+            nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH)
+        )
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        parts = self.into(self.norm(x)).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(*parts, attn_mask=mask)
+        x = x + self.out(mixed.transpose(1, 2).flatten(-2))
+        return x + self.wide(self.rest(x))
+
+
+class Classifier(nn.Module):
+    def __init__(self, arm: str, pixels: int, length: int, k: int) -> None:
+        super().__init__()
+        self.arm, self.k = arm, k
+        self.into, self.places = nn.Linear(pixels, WIDTH), nn.Parameter(torch.zeros(length, WIDTH))
+        nn.init.normal_(self.places, std=0.3)
+        self.select: so.nn.TokenSelection | None = None
+        if arm.startswith("so.nn.TokenSelection"):
+            scorer = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, 1))
+            hard = arm.endswith("straight-through")
+            self.select = so.nn.TokenSelection(WIDTH, k, scorer=scorer, hard=hard)
+        self.layers = nn.ModuleList([Attention(), Attention()])
+        self.out = nn.Linear(WIDTH, 10)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        x, mask, weights = self.into(patches) + self.places, None, None
+        if self.select is not None:
+            kept = self.select(x)
+            x, weights = kept.tokens, kept.weights
+            mask = kept.attn_mask() if self.training else None
+        elif self.arm != "all tokens":
+            ink = torch.rand(x.shape[:2]) if self.arm == "random" else patches.sum(-1)
+            best = ink.topk(self.k).indices
+            x = x.gather(1, best.unsqueeze(-1).expand(-1, -1, WIDTH))
+        for layer in self.layers:
+            x = layer(x, mask)
+        if weights is None:
+            return self.out(x.mean(1))
+        return self.out((x * weights.unsqueeze(-1)).sum(1) / self.k)
+
+
+def cut(images: Tensor, patch: int) -> Tensor:
+    """(count, patches, pixels)."""
+    rows = images.unflatten(-1, (-1, patch)).unflatten(-3, (-1, patch))
+    return rows.transpose(-2, -3).flatten(-2).flatten(1, 2)
+
+
+@torch.no_grad()
+def judge(model: Classifier, part: Part, patch: int) -> tuple[float, float]:
+    """Accuracy, and seconds."""
+    patches = cut(part[0], patch)
+    model.eval()(patches[:100])
+    started = time.process_time()
+    right = model(patches).argmax(-1) == part[1]
+    return right.float().mean().item(), time.process_time() - started
+
+
+def trial(arm: str, seed: int, rate: float, config: Config) -> Figures:
+    (x, y), validation, test = digits(config.training, config.others, config.quick)
+    patches = cut(x, config.patch)
+    torch.manual_seed(seed)
+    model = Classifier(arm, patches.shape[-1], patches.shape[1], config.k)
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    for step in range(config.steps):
+        done = step / config.steps
+        if model.select is not None:
+            model.select.temperature = WARM * (COLD / WARM) ** min(1.0, done / 0.8)
+        optimiser.param_groups[0]["lr"] = rate * min(1.0, 2 * (1 - done))
+        rows = torch.randint(len(patches), (config.batch,))
+        loss = nn.functional.cross_entropy(model(patches[rows]), y[rows])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    accuracy, seconds = judge(model, test, config.patch)
+    everything = Classifier("all tokens", patches.shape[-1], patches.shape[1], config.k)
+    return {
+        "accuracy": accuracy,
+        "time": seconds / judge(everything, test, config.patch)[1],
+        "validation": judge(model, validation, config.patch)[0],
+    }
+
+
+COLUMNS = (
+    Column("accuracy", "test accuracy, %", 2, 100),
+    Column("time", "time in use, of all tokens", 2),
+    Column("setting", "learning rate", 4),
+)
+
+
+def draw(trials: Trials, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 2.6), layout="constrained")
+    row = figure.subplots(1, 2, sharey=True)
+    for axes, column in zip(row, COLUMNS, strict=False):
+        dots(axes, trials, column)
+    row[0].invert_yaxis()
+    figure.suptitle(trials.title, fontsize=10)
+    figure.savefig(path, dpi=120)
+
+
+STUDY = Study(
+    name="token_selection",
+    title="6 of 49 patches of MNIST, chosen before a transformer",
+    arms=ARMS,
+    trial=trial,
+    settings=(3e-3,),
+    full=Config(10_000, 2_000, 4, 6, 300, 64, 3),
+    quick=Config(1_000, 200, 2, 4, 25, 32, 1, quick=True),
+    columns=COLUMNS,
+    contests=(Contest("accuracy", "test accuracy", True, 2, 100, " %"),),
+    baselines=BASELINES,
+    draw=draw,
+)
+
+
+if __name__ == "__main__":
+    main(STUDY, __doc__)
