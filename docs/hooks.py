@@ -1,4 +1,4 @@
-"""Brings the plots of the benchmark into the site; its tables are included as snippets."""
+"""Brings the plots of benchmark and examples into the site; tables are included as snippets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+ROOT = Path(__file__).parent.parent
+HOMES = ("benchmarks", "examples")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for plot in sorted(RESULTS.glob("*.png")):
+    for plot in sorted(plot for home in HOMES for plot in (ROOT / home).glob("results/*.png")):
         files.append(File.generated(config, plot.name, abs_src_path=str(plot)))
     return files

@@ -150,7 +150,7 @@ STUDY = Study(
     trial=trial,
     settings=(0.75, 0.6, 0.9),
     full=Config(_SHARES, 0.2, 10),
-    quick=Config((0.0, 0.2), 0.2, 1),
+    quick=Config((0.2,), 0.2, 1),
     columns=COLUMNS,
     contests=(
         Contest("explained_0", "R² without wrong samples", True, 3),

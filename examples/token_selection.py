@@ -10,7 +10,8 @@ attention; in use it gathers k, and everything behind it works on k tokens. Arms
     so.nn.TokenSelection        a small network scores each patch; its soft top-k is cooled down
     ... straight-through        the hard choice with the derivative of the soft one
 
-All have the same learning rate. The time is that of classifying the test images, divided by that of "all tokens" in the same trial.
+All have the same learning rate. The time is that of classifying the test images, divided by that of
+"all tokens" in the same trial.
 
     python -m examples.token_selection --quick      # a few seconds, no download
     python -m examples.token_selection              # minutes; writes examples/results

@@ -21,12 +21,21 @@ def test_the_trimmed_mean_is_a_minimum(method):
     """No other weights of the same sum give less, and its own give the value."""
     losses, tau, law = _losses(), 0.1, getattr(so.densities, method.capitalize())()
     p = so.soft_topk(-losses, 9, temperature=tau, method=method)
-    value = lambda p: ((losses * p).sum() + tau * law.psi(p).sum()) / 9  # noqa: E731
+    even = law.psi(torch.tensor(0.75, dtype=torch.float64))
+    value = lambda p: ((losses * p).sum() + tau * (law.psi(p) - even).sum()) / 9  # noqa: E731
     found = _trimmed(losses, 0.75, temperature=tau, method=method)
     torch.testing.assert_close(found, value(p))
     for seed in range(20):
         move = so.soft_topk(_losses(seed=seed + 1), 9, temperature=0.3)
         assert value(0.9 * p + 0.1 * move) > found - 1e-12
+
+
+def test_it_lies_between_nothing_and_the_mean():
+    losses = _losses()
+    for tau in (0.01, 0.3, 10.0):
+        assert 0 < _trimmed(losses, 0.75, temperature=tau) < losses.mean()
+        same = _trimmed(torch.full((12,), 3.0), 0.75, temperature=tau)
+        torch.testing.assert_close(same, torch.tensor(3.0))
 
 
 def test_its_derivative_is_the_soft_choice():

@@ -28,9 +28,10 @@ def trimmed_mean(
 
     With k = keep·n it is
 
-        L = (1/k) min_π {<losses, π> + τ Σ ψ(π_i)}      over {π in [0,1]^n, Σ π = k}
+        L = (1/k) min_π {<losses, π> + τ Σ (ψ(π_i) - ψ(k/n))}      over {π in [0,1]^n, Σ π = k}
 
-    where p = `so.soft_topk(losses, k, largest=False)` is the minimiser, so ∂L/∂losses = p/k: a
+    which lies between 0, if no loss is less, and the mean of all, which it is for equal losses and
+    as τ → ∞. The minimiser is p = `so.soft_topk(losses, k, largest=False)`, so ∂L/∂losses = p/k: a
     weight in [0, 1] for every sample. The plain Σ p·losses would also reward losses beyond the
     threshold for growing. As τ → 0: least trimmed squares.
 
@@ -45,8 +46,8 @@ def trimmed_mean(
 
     >>> import torch, softorder as so
     >>> losses = torch.tensor([1.0, 2.0, 3.0, 1000.0], requires_grad=True)
-    >>> mean = so.losses.trimmed_mean(losses, 0.75, temperature=0.01)
-    >>> round(mean.item(), 3)
+    >>> mean = so.losses.trimmed_mean(losses, 0.75, temperature=0.001)
+    >>> round(mean.item(), 2)
     2.0
     >>> mean.backward()
     >>> losses.grad.numpy().round(3)
@@ -69,7 +70,8 @@ def _trimmed(
     p = soft_topk(x, k, method=method, temperature=temperature, largest=False)
     # ψ' is infinite where p rounds to 0 or 1: the derivatives, p and dp, are put in by hand
     still, move = p.detach(), x - x.detach()
-    value = (x.detach() * still + temperature * density.psi(still)).sum(-1)
+    even = density.psi(torch.full_like(still, keep))
+    value = (x.detach() * still + temperature * (density.psi(still) - even)).sum(-1)
     return ((value + (move * (still + 0.5 * (p - still))).sum(-1)) / k).to(losses.dtype)
 
 
@@ -117,7 +119,7 @@ class _RobustLoss(Tempered):
 class TrimmedLoss(_RobustLoss):
     """The mean of the smallest losses of a batch: `so.losses.trimmed_mean` as a module.
 
-        L = (1/k) min_π {<ℓ, π> + τ Σ ψ(π_i)}      Σ π = k = part·n      ∂L/∂ℓ = p/k
+        L = (1/k) min_π {<ℓ, π> + τ Σ (ψ(π_i) - ψ(k/n))}      Σ π = k = part·n      ∂L/∂ℓ = p/k
 
     A sample whose loss is far above the others has no weight at all, wherever it lies; part = 0.8
     holds as long as a fifth of the samples is wild. Not convex: start from another fit, or warm.
@@ -130,7 +132,7 @@ class TrimmedLoss(_RobustLoss):
             None. Say functools.partial(F.cross_entropy, reduction="none") for classes.
 
     >>> import torch, softorder as so
-    >>> criterion = so.losses.TrimmedLoss(0.75, temperature=0.01)
+    >>> criterion = so.losses.TrimmedLoss(0.75, temperature=0.001)
     >>> prediction, target = torch.zeros(4), torch.tensor([1.0, -1.0, 1.0, 1000.0])
     >>> round(criterion(prediction, target).item(), 2)
     1.0
