@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import softorder as so
+from softorder.nn._choices import edge
 from tests.nn.close import assert_compiles
 
 _activation = so.nn.functional.topk_activation
@@ -126,6 +127,19 @@ def test_running_average():
     assert layer.threshold == 3
     layer(second)
     assert layer.threshold == 3 + 0.25 * (7 - 3)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_the_edge_is_the_middle_of_the_gap(scale):
+    """Against an order; with ties, and with all or none to tell apart."""
+    x = scale * _x(40, 30, dtype=torch.float32)
+    order = x.flatten().sort(descending=True).values
+    for k in (1, 17, 600, 1199):
+        expected = (order[k - 1] + order[k]) / 2
+        torch.testing.assert_close(edge(x, k), expected, rtol=1e-5, atol=1e-7 * scale)
+        assert (x > edge(x, k)).sum() == k
+    assert (x > edge(x, 1200)).all()
+    assert edge(torch.full((5,), scale), 2) == torch.tensor(scale)
 
 
 def test_features_that_are_never_chosen_are_found():

@@ -57,11 +57,10 @@ def kept(k: int | None, group: int | None, keep: float | None) -> None:
         if group is not None:
             raise ValueError(f"group must be None where keep is given, but got {group}")
         return
-    if group is None:
-        count("k", k, least=1)  # type: ignore[arg-type]
-    else:
+    assert k is not None
+    if group is not None:
         count("group", group, least=2)
-        count("k", k, least=1, most=group)  # type: ignore[arg-type]
+    count("k", k, least=1, most=group)
 
 
 def weights(weight: Tensor, k: int, group: int | None) -> None:

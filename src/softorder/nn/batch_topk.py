@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.hard import quantile
+from softorder.nn._choices import edge
 from softorder.nn._tempered import Tempered
 from softorder.nn.feature_use import FeatureUse
 from softorder.nn.functional.activations import batch_topk_activation
@@ -89,11 +89,11 @@ class BatchTopK(Tempered):
 
     @torch.no_grad()
     def _remember(self, x: Tensor) -> None:
-        edge = quantile(x.float(), 1 - self.k / self.features, dim=None).to(self.threshold.dtype)
-        running = self.threshold.lerp(edge, self.momentum)
-        self.threshold.copy_(torch.where(self.batches == 0, edge, running))
+        level = edge(x, self.k * (x.numel() // self.features)).to(self.threshold.dtype)
+        running = self.threshold.lerp(level, self.momentum)
+        self.threshold.copy_(torch.where(self.batches == 0, level, running))
         self.batches.add_(1)
-        self.use(x * (x > edge))
+        self.use(x * (x > level))
 
     def batch_threshold(self, x: Tensor) -> Tensor:
         """b of this batch, differentiable in x and in a temperature that is learned."""

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from softorder import _check
-from softorder.hard import quantile
-from softorder.nn._choices import best
+from softorder.nn._choices import best, edge
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.balance import balanced_prices
 from softorder.ops import soft_topk
@@ -181,8 +180,7 @@ class TopKRouter(Tempered):
         probs = soft_topk(scores.flatten(), places, **options).view_as(scores)
         if not self.training:
             return probs, scores > self.threshold
-        edge = quantile(scores.detach(), 1 - self.k / self.experts, dim=None)
-        self._average(self.threshold, edge)
+        self._average(self.threshold, edge(scores, places))
         return probs, best(scores.flatten(), places).view_as(scores).bool()
 
     def _prices(self, scores: Tensor) -> Tensor:

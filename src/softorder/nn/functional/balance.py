@@ -51,7 +51,7 @@ def balanced_topk(
 
     Returns:
         π, with the shape and the dtype of scores; derivatives of both orders. O(T E²) time for each
-        of some ten iterations.
+        of some ten iterations, whose end depends on the numbers: torch.compile breaks the graph.
 
     >>> import torch, softorder as so
     >>> scores = torch.tensor([[3.0, 1.0, 0.0], [3.0, 2.0, 0.0], [3.0, 0.0, 1.0]])
@@ -152,15 +152,12 @@ class _Problem:
     def _step(self, prices: Tensor, state: _State) -> tuple[Tensor, _State]:
         """Newton's, halved until the excess falls; if it does not, each price alone."""
         direction = _solve(state.slopes, state.excess)
-        found, reached = self._alone(state)
-        for halving in range(_HALVINGS):
-            tried = prices + direction / 2**halving
-            there = self.at(tried)
-            if _size(there) < _size(reached):
-                found, reached = tried, there
-            if _size(reached) < (1 - 0.25 / 2**halving) * _size(state):
-                break
-        return found, reached
+        for part in (0.5**halving for halving in range(_HALVINGS)):
+            tried = prices + part * direction
+            reached = self.at(tried)
+            if _size(reached) < (1 - 0.25 * part) * _size(state):
+                return tried, reached
+        return self._alone(state)
 
     def _alone(self, state: _State) -> tuple[Tensor, _State]:
         """c_e with Σ_t F((scores_te - a_t - c_e)/τ) = kT/E for thresholds a that stay."""
