@@ -24,17 +24,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
-from examples.study import Study, main
+from examples.study import Study, dots_of, main
 from examples.words import END, LETTERS, numbers, words
 from experiments.contest import Contest
-from experiments.panels import dots
-from experiments.trials import Column, Figures, Trials
+from experiments.trials import Column, Figures
 
 CONTEXT, WIDTH, K = 5, 48, 2
 BALANCE = 0.01  # of the loss, where there is one
@@ -167,18 +165,6 @@ COLUMNS = (
 )
 
 
-def draw(trials: Trials, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    row = figure.subplots(1, 2, sharey=True)
-    for axes, column in zip(row, COLUMNS, strict=False):
-        dots(axes, trials, column)
-    row[0].invert_yaxis()
-    figure.suptitle(trials.title, fontsize=10)
-    figure.savefig(path, dpi=120)
-
-
 STUDY = Study(
     name="mixture_of_experts",
     title="Mixtures of experts that spell: 2 of 8 for each letter",
@@ -193,7 +179,7 @@ STUDY = Study(
         Contest("load", "largest load", False, 2),
     ),
     baselines=BASELINES,
-    draw=draw,
+    draw=dots_of(*COLUMNS[:2]),
     higher=False,
 )
 

@@ -19,8 +19,9 @@ The learning rate of each arm is chosen from the same two on held-out digits.
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,9 +29,8 @@ from torch.nn.utils import parametrize
 
 import softorder as so
 from examples.images import Part, digits
-from examples.study import TUNING, Study, main
+from examples.study import TUNING, Study, curves_of, main
 from experiments.contest import Contest
-from experiments.panels import curves
 from experiments.trials import Column, Figures, Trials
 
 WARM, COLD = 1.0, 0.02  # temperatures, in units of the mean of |W|
@@ -163,23 +163,13 @@ COLUMNS = (
 )
 
 
-def draw(trials: Trials, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axes = figure.subplots()
-    curves(axes, trials, "curve", "shares", [arm for arm in trials.arms if arm != "dense"], 100)
+def finish(axes: Any, trials: Trials) -> None:
     dense = trials.values("dense", "dense")
-    if dense:
-        mean = 100 * sum(dense) / len(dense)
-        axes.axhline(mean, color="black", ls=":", lw=1, label="dense")
+    axes.axhline(100 * statistics.mean(dense), color="black", ls=":", lw=1, label="dense")
     axes.set(xscale="log", xlabel="weights that are kept, %", ylabel="test accuracy, %")
     ticks = [100 * kept for kept in KEPT]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_title(trials.title, fontsize=10)
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
 
 
 STUDY = Study(
@@ -196,7 +186,7 @@ STUDY = Study(
         Contest("kept_0.02", "accuracy with 98 % of the weights gone", True, 2, 100, " %"),
     ),
     baselines=BASELINES,
-    draw=draw,
+    draw=curves_of("curve", "shares", 100, finish),
 )
 
 

@@ -22,15 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 import softorder as so
-from examples.study import Study, main
+from examples.study import Study, curves_of, main
 from experiments.contest import Contest
-from experiments.panels import curves
 from experiments.trials import Column, Figures, Trials
 
 BASELINES = ("least squares", "absolute", "Huber")
@@ -129,18 +128,9 @@ COLUMNS = (
 )
 
 
-def draw(trials: Trials, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axes = figure.subplots()
-    curves(axes, trials, "curve", "shares", trials.arms)
-    axes.set(
-        xlabel="wrong samples in training, %", ylabel="R² on clean test data", ylim=(-0.5, 0.6)
-    )
-    axes.set_title(trials.title, fontsize=10)
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
+def finish(axes: Any, _: Trials) -> None:
+    axes.set(xlabel="wrong samples in training, %", ylabel="R² on clean test data")
+    axes.set_ylim(-0.5, 0.6)
 
 
 STUDY = Study(
@@ -157,7 +147,7 @@ STUDY = Study(
         Contest("explained_0.2", "R² with a fifth of them wrong", True, 3),
     ),
     baselines=BASELINES,
-    draw=draw,
+    draw=curves_of("curve", "shares", 1.0, finish),
     higher=False,
 )
 

@@ -24,19 +24,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
-from examples.study import Study, main
+from examples.study import Study, dots_of, main
 from examples.words import END, LETTERS, padded, words
 from experiments.contest import Contest
 from experiments.data.sources import cache
-from experiments.panels import dots
-from experiments.trials import Column, Figures, Trials
+from experiments.trials import Column, Figures
 
 WARM, COLD = 0.5, 0.01  # temperatures at the start and at the end
 BASELINES = ("TopK", "BatchTopK", "JumpReLU")
@@ -211,20 +208,6 @@ COLUMNS = (
 )
 
 
-def draw(trials: Trials, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    row = figure.subplots(1, 2, sharey=True)
-    for axes, column in zip(row, COLUMNS, strict=False):
-        dots(axes, trials, column)
-    row[0].invert_yaxis()
-    config: Any = trials.config
-    what = f"{config['k']} of {config['features']} features for states of {config['width']} numbers"
-    figure.suptitle(f"Sparse autoencoders: {what}", fontsize=10)
-    figure.savefig(path, dpi=120)
-
-
 STUDY = Study(
     name="sparse_autoencoder",
     title="Sparse autoencoders of the hidden states of a GRU that spells",
@@ -239,7 +222,7 @@ STUDY = Study(
         Contest("dead", "share of dead features", False, 1, 100, " %"),
     ),
     baselines=BASELINES,
-    draw=draw,
+    draw=dots_of(*COLUMNS[:2]),
 )
 
 

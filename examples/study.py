@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from experiments.contest import Contest
+from experiments.panels import curves, dots
 from experiments.reading import against, leader
 from experiments.trials import Column, Figures, Trials
 from softorder.cli._progress import Progress
@@ -141,6 +142,45 @@ def reading(study: Study, trials: Trials) -> str:
             best = contest.order({arm: scores[arm] for arm in bases})[0]
             sentences.append(against(contest, scores, best, ours, bases))
     return " ".join(sentences)
+
+
+def dots_of(*columns: Column) -> Callable[[Trials, Path], None]:
+    """A figure with a panel for each column: a dot for every seed, a bar at the mean."""
+
+    def draw(trials: Trials, path: Path) -> None:
+        from matplotlib.figure import Figure
+
+        size = (2.4 + 3.3 * len(columns), 1.2 + 0.3 * len(trials.arms))
+        figure = Figure(figsize=size, layout="constrained")
+        row = figure.subplots(1, len(columns), sharey=True)
+        for axes, column in zip(row, columns, strict=True):
+            dots(axes, trials, column)
+        row[0].invert_yaxis()
+        figure.suptitle(trials.title, fontsize=10)
+        figure.savefig(path, dpi=120)
+
+    return draw
+
+
+def curves_of(
+    key: str, over: str, scale: float, finish: Callable[[Any, Trials], None]
+) -> Callable[[Trials, Path], None]:
+    """A figure with a curve for each arm that has one; `finish` labels the axes."""
+
+    def draw(trials: Trials, path: Path) -> None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        axes = figure.subplots()
+        having = [arm for arm in trials.arms if any(trials.values(arm, key))]
+        curves(axes, trials, key, over, having, scale)
+        finish(axes, trials)
+        axes.set_title(trials.title, fontsize=10)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize=8)
+        figure.savefig(path, dpi=120)
+
+    return draw
 
 
 def main(study: Study, about: str | None, arguments: Sequence[str] | None = None) -> Trials:

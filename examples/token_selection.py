@@ -21,17 +21,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
 from examples.images import Part, digits
-from examples.study import Study, main
+from examples.study import Study, dots_of, main
 from experiments.contest import Contest
-from experiments.panels import dots
-from experiments.trials import Column, Figures, Trials
+from experiments.trials import Column, Figures
 
 WIDTH, HEADS = 32, 4
 WARM, COLD = 1.0, 0.02  # temperatures
@@ -148,18 +146,6 @@ COLUMNS = (
 )
 
 
-def draw(trials: Trials, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 2.6), layout="constrained")
-    row = figure.subplots(1, 2, sharey=True)
-    for axes, column in zip(row, COLUMNS, strict=False):
-        dots(axes, trials, column)
-    row[0].invert_yaxis()
-    figure.suptitle(trials.title, fontsize=10)
-    figure.savefig(path, dpi=120)
-
-
 STUDY = Study(
     name="token_selection",
     title="6 of 49 patches of MNIST, chosen before a transformer",
@@ -171,7 +157,7 @@ STUDY = Study(
     columns=COLUMNS,
     contests=(Contest("accuracy", "test accuracy", True, 2, 100, " %"),),
     baselines=BASELINES,
-    draw=draw,
+    draw=dots_of(*COLUMNS[:2]),
 )
 
 
