@@ -8,7 +8,8 @@ or k of every group, and all arms have the same number of steps in all:
                                 is trained on
     magnitude, gradual          cut a little after every step, from a tenth of the way to seven
                                 tenths (Zhu & Gupta 2017)
-    so.nn.TopKMask              W ⊙ so.soft_topk(|W|, k), cooled down: what is outside may come back
+    so.nn.TopKMask              W ⊙ so.soft_topk(|W|, k), cooled down, with a k that falls in the same
+                                way: what is outside may come back
     ... straight-through        the hard mask with the derivative of the soft one
 
 The learning rate of each arm is chosen from the same two on held-out digits.
@@ -33,7 +34,7 @@ from examples.study import TUNING, Study, curves_of, main
 from experiments.contest import Contest
 from experiments.trials import Column, Figures, Trials
 
-WARM, COLD = 1.0, 0.02  # temperatures, in units of the mean of |W|
+WARM, COLD = 0.1, 0.02  # temperatures, in units of the mean of |W|
 BASELINES = ("dense", "magnitude, once", "magnitude, gradual")
 ARMS = (*BASELINES, "so.nn.TopKMask", "so.nn.TopKMask, straight-through")
 KEPT = (0.1, 0.05, 0.02)  # shares of the weights
@@ -95,19 +96,24 @@ def network(arm: str, kept: float | tuple[int, int], inputs: int, hidden: int) -
 
 def adjust(arm: str, model: nn.Sequential, kept: float | tuple[int, int], done: float) -> None:
     """Temperatures and masks, when this part of the training is done."""
+    if arm == "dense":
+        return
     group = kept[1] if isinstance(kept, tuple) else None
     share = kept[0] / kept[1] if isinstance(kept, tuple) else kept
+    left = min(1.0, max(0.0, 1 - (done - 0.1) / 0.6)) ** 3  # of the way to the share
+    gradual = share + (1 - share) * left
     for layer in model[::2]:
-        if arm == "dense":
-            return
         mask, weight = layer.parametrizations.weight[0], layer.parametrizations.weight.original
         if isinstance(mask, so.nn.TopKMask):
-            mask.temperature = WARM * (COLD / WARM) ** min(1.0, done / 0.8)
-        elif arm == "magnitude, once" and done >= 0.5 and bool(mask.mask.all()):
+            mask.temperature = WARM * (COLD / WARM) ** min(1.0, 2 * done)
+            if group is None:
+                mask.keep = min(gradual, 1 - 1e-6)
+            else:
+                mask.k = round(gradual * group)
+        elif arm == "magnitude, gradual":
+            mask.prune(weight, gradual, group)
+        elif done >= 0.5 and bool(mask.mask.all()):
             mask.prune(weight, share, group)
-        elif arm == "magnitude, gradual" and done >= 0.1:
-            left = max(0.0, 1 - (done - 0.1) / 0.6) ** 3
-            mask.prune(weight, share + (1 - share) * left, group)
 
 
 @torch.no_grad()
