@@ -8,8 +8,8 @@ or k of every group, and all arms have the same number of steps in all:
                                 is trained on
     magnitude, gradual          cut a little after every step, from a tenth of the way to seven
                                 tenths (Zhu & Gupta 2017)
-    so.nn.TopKMask              W ⊙ so.soft_topk(|W|, k), cooled down, with a k that falls in the same
-                                way: what is outside may come back
+    so.nn.TopKMask              W ⊙ so.soft_topk(|W|, k), cooled down, with a k that falls in the
+                                same way: what is outside may come back
     ... straight-through        the hard mask with the derivative of the soft one
 
 The learning rate of each arm is chosen from the same two on held-out digits.
