@@ -12,7 +12,8 @@ or k of every group, and all arms have the same number of steps in all:
                                 same way: what is outside may come back
     ... straight-through        the hard mask with the derivative of the soft one
 
-The learning rate of each arm is chosen from the same two on held-out digits.
+The learning rate of each arm is chosen from the same two on held-out digits. The temperatures of
+the masks were set by hand, in a few runs with another seed.
 
     python -m examples.pruning --quick      # a second or two, no download
     python -m examples.pruning              # minutes; writes examples/results

@@ -14,6 +14,7 @@ these are chosen, and what the choice tells the features that are left out:
 
 In use all of them have k features on average. The learning rate of each is chosen from the same
 three by the variance that it explains of held-out states; no arm has a loss for dead features.
+The temperatures of the soft ones were set by hand, in a few runs with another seed.
 
     python -m examples.sparse_autoencoder --quick     # a few seconds, no download
     python -m examples.sparse_autoencoder             # minutes; writes examples/results

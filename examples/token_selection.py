@@ -12,7 +12,8 @@ attention; in use it gathers 6, and everything behind it works on 6 tokens. Arms
                                 and k falls from 16 to 6, in the first half of the steps
     ... straight-through        the hard choice with the derivative of the soft one
 
-All have the same learning rate. The time is that of classifying the test images, divided by that of
+All have the same learning rate; temperatures were set by hand, in a few runs with another seed.
+The time is that of classifying the test images, divided by that of
 "all tokens" in the same trial.
 
     python -m examples.token_selection --quick      # a few seconds, no download
