@@ -6,6 +6,7 @@ import socket
 import torch
 from torch import multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import parametrize
 
 import softorder as so
 from tests.nn.decoders import Recurrent
@@ -26,6 +27,9 @@ class Everything(nn.Module):
         self.router = so.nn.TopKRouter(4, 3, 2, balance="exact", **learnable)
         self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
         self.wide, self.few = nn.Linear(4, 8), so.nn.BatchTopK(8, 3, **learnable)
+        mask = so.nn.TopKMask(2, group=4, **learnable)
+        parametrize.register_parametrization(self.wide, "weight", mask)
+        self.fewer = so.nn.TopKActivation(6, **learnable)
         self.gate = so.nn.KHotGate(4, 2)
         self.decoder = Recurrent(dtype=torch.float32)
         self.search = so.nn.SoftBeamSearch(
@@ -34,7 +38,11 @@ class Everything(nn.Module):
 
     def forward(self, x, labels, target):
         x = self.select(x).tokens
-        x = x + self.router(x).mix(x, self.experts) + self.few(self.wide(x)).mean(-1, keepdim=True)
+        x = (
+            x
+            + self.router(x).mix(x, self.experts)
+            + self.fewer(self.few(self.wide(x))).mean(-1, keepdim=True)
+        )
         attended, _ = self.attention(x, x, x)
         near = self.neighbours(self.gate(attended.mean(1)), labels)
         state = self.decoder.start(len(x))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.methods import ThresholdMethod
 from softorder.ops import soft_topk
 from softorder.ops._method import threshold_method
+from softorder.relaxations import ThresholdMethod
 
 _HALVINGS = 8  # of a Newton step that goes too far
 
