@@ -1,9 +1,9 @@
 """Tokens that matter: k of the 16 patches of an image, chosen by the network itself.
 
 MNIST, cut into patches of 7×7 pixels, as it is and with clutter: then 5 of the 8 patches with the
-least ink are full of noise. A transformer of two layers names the digit. Before its first layer,
-6 patches are kept. In training `so.nn.TokenSelection` weighs all 16 and shows the weights to the
-attention; in use it gathers 6, and everything behind it works on 6 tokens. Arms:
+least ink are full of noise. A transformer layer names the digit. Before it, 6 patches are kept: in
+training `so.nn.TokenSelection` weighs all 16 and shows the weights to the attention; in use it
+gathers 6, and everything behind it works on 6 tokens. Arms:
 
     all tokens                  nothing is left out, for comparison
     random                      6 at random, others for every image
@@ -12,9 +12,8 @@ attention; in use it gathers 6, and everything behind it works on 6 tokens. Arms
                                 and k falls from 16 to 6, in the first half of the steps
     ... straight-through        the hard choice with the derivative of the soft one
 
-All have the same learning rate; temperatures were set by hand, in a few runs with another seed.
-The time is that of classifying the test images, divided by that of
-"all tokens" in the same trial.
+All have the same learning rate; temperatures were set by hand, in a few runs with another seed. The
+time is that of classifying the test images, divided by that of "all tokens" in the same trial.
 
     python -m examples.token_selection --quick      # a few seconds, no download
     python -m examples.token_selection              # minutes; writes examples/results
@@ -24,12 +23,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
-from examples.images import digits
+from examples.images import Part, digits
 from examples.study import Study, dots_of, main
 from experiments.contest import Contest
 from experiments.trials import Column, Figures
@@ -82,7 +82,7 @@ class Classifier(nn.Module):
             scorer = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, 1))
             hard = arm.endswith("straight-through")
             self.select = so.nn.TokenSelection(WIDTH, k, scorer=scorer, hard=hard)
-        self.layers = nn.ModuleList([Attention(), Attention()])
+        self.layer = Attention()
         self.out = nn.Linear(WIDTH, 10)
 
     def forward(self, patches: Tensor) -> Tensor:
@@ -95,8 +95,7 @@ class Classifier(nn.Module):
             ink = torch.rand(x.shape[:2]) if self.arm == "random" else patches.norm(dim=-1)
             best = ink.topk(self.k).indices
             x = x.gather(1, best.unsqueeze(-1).expand(-1, -1, WIDTH))
-        for layer in self.layers:
-            x = layer(x, mask)
+        x = self.layer(x, mask)
         if weights is None:
             return self.out(x.mean(1))
         return self.out((x * weights.unsqueeze(-1)).sum(1) / self.k)
@@ -115,6 +114,13 @@ def cut(images: Tensor, patch: int, clutter: bool) -> Tensor:
     return patches.scatter(1, noisy, torch.rand(noisy.shape, generator=generator).sqrt())
 
 
+@lru_cache
+def data(config: Config, clutter: bool) -> tuple[Part, Part]:
+    """Patches and classes: to train with, and to test with."""
+    (x, y), _, (xt, yt) = digits(config.training, config.others, config.quick)
+    return (cut(x, config.patch, clutter), y), (cut(xt, config.patch, clutter), yt)
+
+
 @torch.no_grad()
 def judge(model: Classifier, patches: Tensor, classes: Tensor) -> tuple[float, float]:
     """Accuracy, and seconds."""
@@ -126,8 +132,7 @@ def judge(model: Classifier, patches: Tensor, classes: Tensor) -> tuple[float, f
 
 def train(arm: str, seed: int, rate: float, config: Config, clutter: bool) -> tuple[float, float]:
     """Accuracy in the test, and the time it takes beside that of all tokens."""
-    parts = digits(config.training, config.others, config.quick)
-    (patches, y), _, test = ((cut(x, config.patch, clutter), y) for x, y in parts)
+    (patches, y), test = data(config, clutter)
     torch.manual_seed(seed)
     every = patches.shape[1]
     model = Classifier(arm, patches.shape[-1], every, config.k)
@@ -167,7 +172,7 @@ STUDY = Study(
     arms=ARMS,
     trial=trial,
     settings=(3e-3,),
-    full=Config(10_000, 2_000, 7, 6, 300, 64, 3),
+    full=Config(6_000, 2_000, 7, 6, 250, 64, 3),
     quick=Config(1_000, 200, 2, 4, 15, 32, 1, quick=True),
     columns=COLUMNS,
     contests=(

@@ -72,7 +72,8 @@ def test_results_in_the_documentation_are_those_of_the_trials(name):
 
 def test_what_was_run_is_not_run_again(tmp_path):
     module = importlib.import_module("examples.pruning")
-    trials = Trials("so far", {**asdict(module.STUDY.quick), "settings": [3e-3, 1e-3]})
+    settings = list(module.STUDY.settings)
+    trials = Trials("so far", {**asdict(module.STUDY.quick), "settings": settings})
     trials.config["chosen"] = dict.fromkeys(module.STUDY.arms, 1e-3)
     for arm in module.STUDY.arms:
         trials.add(arm, 0, {"dense": 0.5, "shares": [], "curve": [], "setting": 1e-3})
