@@ -58,7 +58,7 @@ def run(study: Study, quick: bool, output: Path | None, fresh: bool = False) -> 
     trials = _begin(study, config, output, fresh)
     done = partial(_keep, study, trials, output)
     left = [(arm, s) for s in range(config.seeds) for arm in study.arms if not trials.find(arm, s)]
-    tuned: dict[str, float] = trials.config["chosen"]  # type: ignore[index]
+    tuned: dict[str, float] = trials.config["chosen"]
     untuned = [arm for arm in study.arms if arm not in tuned]
     settings = study.settings[:1] if quick else study.settings
     with Progress(len(left) + len(untuned) * (len(settings) > 1) * len(settings)) as bar:
@@ -82,7 +82,7 @@ def _choose(study: Study, arm: str, settings: Sequence[float], config: Any, bar:
         return settings[0]
     found = {}
     for setting in settings:
-        found[setting] = float(study.trial(arm, TUNING, setting, config)["validation"])  # type: ignore[arg-type]
+        found[setting] = study.trial(arm, TUNING, setting, config)["validation"]
         bar.step(f"{study.name}: {arm}, tried with {setting:g}")
     return (max if study.higher else min)(found, key=lambda setting: found[setting])
 
@@ -121,10 +121,11 @@ def _write(study: Study, trials: Trials, output: Path) -> None:
 
 
 def table(study: Study, trials: Trials) -> Table:
-    """Means and standard deviations over the seeds."""
+    """Means and standard deviations over the seeds; the setting is the same for all of them."""
     made = Table(["", "seeds", *(column.heading for column in study.columns)])
     for arm in trials.arms:
-        cells = (column.shown(trials.values(arm, column.key)) for column in study.columns)
+        found = ((column, trials.values(arm, column.key)) for column in study.columns)
+        cells = (c.shown(values[:1] if c.key == "setting" else values) for c, values in found)
         made.add(arm, str(trials.seeds(arm)), *cells)
     return made
 
