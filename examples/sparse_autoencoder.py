@@ -216,7 +216,7 @@ STUDY = Study(
     trial=trial,
     settings=(3e-3, 1e-3, 1e-2),
     full=Config(20_000, 64, 400, 512, 8, 600, 256, 3),
-    quick=Config(300, 16, 5, 48, 4, 30, 64, 1, quick=True),
+    quick=Config(300, 16, 5, 48, 4, 15, 64, 1, quick=True),
     columns=COLUMNS,
     contests=(
         Contest("explained", "explained variance", True, 2, 100, " %"),
