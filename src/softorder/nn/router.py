@@ -91,7 +91,8 @@ class TopKRouter(Tempered):
             go without it. None for no limit.
         adaptive: the T tokens of a batch share kT places, as in `so.nn.BatchTopK`: one threshold
             for all, so some have more experts than others, or none. In eval mode the running
-            threshold decides.
+            threshold decides, with `rate` as the part of a new batch in it: while scores still
+            grow it lags behind them, and lets more than k through.
         learnable_temperature: as in `so.nn.SoftTopK`.
 
     Papers: Shazeer et al. 2017; the bias is that of Wang et al. 2024 (auxiliary-loss-free).
