@@ -1,68 +1,188 @@
-"""A mixture of experts whose router chooses 2 of 8 by k-hot sampling.
+"""Mixtures of experts: which k of E small networks work for a token, and are all of them used?
 
-    python examples/mixture_of_experts.py
+The next letter of the words of CMUdict from the five before it. One hidden layer is a mixture:
+every context is sent to 2 of 8 experts, which are carried out for it and no others, so all routers
+cost the same; "dense" is one network as large as the two. Routers:
 
-The target is another linear map in each of eight regions of the plane. In training the experts are
-drawn, so that all of them get their chance; in use each item takes the two best ones.
+    softmax, then top-k         the two largest of a softmax of the scores, normalised; a loss asks
+                                for equal loads (Fedus et al. 2021), or nothing does
+    sigmoid with bias           weights σ(scores), normalised over the two; a bias for each expert,
+                                moved against its load, takes part in the choice alone
+                                (Wang et al. 2024)
+    so.nn.TopKRouter, bias      soft top-k weights, which sum to 2 before the choice; same bias
+    ..., exact balance          the bias is the price at which the soft loads of a batch are equal
+    ..., adaptive               2 experts on average: contexts of a batch share the places
+
+The learning rate of each is chosen from the same two by the loss of held-out words.
+
+    python -m examples.mixture_of_experts --quick     # a few seconds, no download
+    python -m examples.mixture_of_experts             # minutes; writes examples/results
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
 import softorder as so
+from examples.study import Study, dots_of, main
+from examples.words import END, LETTERS, numbers, words
+from experiments.contest import Contest
+from experiments.trials import Column, Figures
 
-EXPERTS, K, FEATURES = 8, 2, 2
+CONTEXT, WIDTH, K = 5, 48, 2
+BALANCE = 0.01  # of the loss, where there is one
+TEMPERATURE = 0.5
+BASELINES = (
+    "dense",
+    "softmax, then top-k",
+    "softmax, then top-k, balance loss",
+    "sigmoid with bias",
+)
+ROUTERS = {
+    "so.nn.TopKRouter, bias": {"balance": "bias"},
+    "so.nn.TopKRouter, exact balance": {"balance": "exact"},
+    "so.nn.TopKRouter, adaptive": {"balance": "bias", "adaptive": True},
+}
+ARMS = (*BASELINES, *ROUTERS)
 
 
-class Mixture(nn.Module):
-    def __init__(self) -> None:
+@dataclass(frozen=True)
+class Config:
+    words: int
+    experts: int
+    steps: int
+    batch: int
+    seeds: int
+    quick: bool = False
+
+
+@lru_cache
+def contexts(config: Config) -> tuple[tuple[Tensor, Tensor], ...]:
+    """The letters before, and the next one: of words to train, to validate and to test with."""
+    known = words(config.words, config.quick)
+    cuts = len(known) * 8 // 10, len(known) * 9 // 10
+    parts = []
+    for chosen in (known[: cuts[0]], known[cuts[0] : cuts[1]], known[cuts[1] :]):
+        before, after = [], []
+        for word in chosen:
+            spelled = [END] * (CONTEXT - 1) + numbers(word)
+            for place in range(CONTEXT, len(spelled)):
+                before.append(spelled[place - CONTEXT : place])
+                after.append(spelled[place])
+        parts.append((torch.tensor(before), torch.tensor(after)))
+    return tuple(parts)
+
+
+class PlainRouter(nn.Module):
+    """Softmax or sigmoid of the scores, the k largest of them."""
+
+    bias: Tensor
+
+    def __init__(self, experts: int, sigmoid: bool) -> None:
         super().__init__()
-        self.router = nn.Sequential(nn.Linear(FEATURES, 32), nn.ReLU(), nn.Linear(32, EXPERTS))
-        self.gate = so.nn.KHotGate(None, K)  # its logits come from the router
-        self.experts = nn.ModuleList(nn.Linear(FEATURES, 1) for _ in range(EXPERTS))
+        self.linear, self.sigmoid = nn.Linear(WIDTH, experts, bias=False), sigmoid
+        self.register_buffer("bias", torch.zeros(experts))
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Results, and how much each expert is used."""
-        logits = self.router(x)
-        chosen = self.gate.mask(logits=logits)  # (items, experts), two ones each
-        weights = chosen * logits.softmax(-1)
-        weights = weights / weights.sum(-1, keepdim=True)
-        # A real model would send each item only to its experts; here all of them answer.
-        answers = torch.cat([expert(x) for expert in self.experts], -1)
-        return (weights * answers).sum(-1), self.gate.law(logits).probs.mean(0)
-
-
-def batch(size: int) -> tuple[Tensor, Tensor]:
-    x = torch.randn(size, FEATURES)
-    region = (torch.atan2(x[:, 1], x[:, 0]) / torch.pi * 4).floor()
-    slopes = torch.stack([(3 * region).sin(), (5 * region).cos()], -1)
-    return x, 3 * (slopes * x).sum(-1)
+    def forward(self, x: Tensor) -> so.nn.Routing:
+        scores = self.linear(x)
+        probs = scores.sigmoid() if self.sigmoid else scores.softmax(-1)
+        best = (probs.detach() + self.bias).topk(K, -1).indices
+        chosen = torch.zeros_like(probs, dtype=torch.bool).scatter(-1, best, True)
+        weights = torch.where(chosen, probs, 0.0)
+        if self.sigmoid and self.training:
+            counts = chosen.sum(0).float()
+            self.bias.add_(0.01 * torch.sign(counts.mean() - counts))
+        return so.nn.Routing(weights / weights.sum(-1, keepdim=True), chosen, probs)
 
 
-def main(steps: int = 1500) -> tuple[float, float]:
-    torch.manual_seed(0)
-    model = Mixture()
-    optimiser = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for step in range(steps):
-        x, target = batch(256)
-        result, used = model(x)
-        balance = EXPERTS * (used / K).square().sum() - 1  # 0 if all are used equally
-        loss = (result - target).square().mean() + 0.1 * balance
+def expert(hidden: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(WIDTH, hidden), nn.GELU(), nn.Linear(hidden, WIDTH))
+
+
+class Speller(nn.Module):
+    def __init__(self, arm: str, experts: int) -> None:
+        super().__init__()
+        self.letters = nn.Embedding(LETTERS, 12)
+        self.into, self.out = nn.Linear(12 * CONTEXT, WIDTH), nn.Linear(WIDTH, LETTERS)
+        self.router: nn.Module | None = None
+        if arm == "dense":
+            self.experts = nn.ModuleList([expert(K * WIDTH)])
+            return
+        self.experts = nn.ModuleList(expert(WIDTH) for _ in range(experts))
+        if arm in ROUTERS:
+            options = {"temperature": TEMPERATURE, **ROUTERS[arm]}
+            self.router = so.nn.TopKRouter(WIDTH, experts, K, **options)
+        else:
+            self.router = PlainRouter(experts, sigmoid=arm.startswith("sigmoid"))
+
+    def forward(self, before: Tensor) -> tuple[Tensor, so.nn.Routing | None]:
+        x = self.into(self.letters(before).flatten(1)).relu()
+        if self.router is None:
+            return self.out(x + self.experts[0](x)), None
+        routing = self.router(x)
+        return self.out(x + routing.mix(x, self.experts)), routing
+
+
+@torch.no_grad()
+def judge(model: Speller, part: tuple[Tensor, Tensor]) -> dict[str, float]:
+    """Bits for a letter, the largest load (1 if all are equal), experts for a context."""
+    logits, routing = model.eval()(part[0])
+    bits = nn.functional.cross_entropy(logits, part[1]).item() / math.log(2)
+    if routing is None:
+        return {"bits": bits}
+    count = routing.chosen.sum(-1).float().mean().item()
+    return {"bits": bits, "load": routing.load().max().item(), "count": count}
+
+
+def trial(arm: str, seed: int, rate: float, config: Config) -> Figures:
+    (before, after), validation, test = contexts(config)
+    torch.manual_seed(seed)
+    model = Speller(arm, config.experts)
+    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    for step in range(config.steps):
+        optimiser.param_groups[0]["lr"] = rate * min(1.0, 2 * (1 - step / config.steps))
+        rows = torch.randint(len(before), (config.batch,))
+        logits, routing = model(before[rows])
+        loss = nn.functional.cross_entropy(logits, after[rows])
+        if arm.endswith("balance loss"):
+            loss = loss + BALANCE * routing.balance_loss()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        if step % 250 == 0:
-            print(f"step {step:4}  loss {loss.item():.3f}")
-    x, target = batch(5000)
-    with torch.no_grad():
-        result, used = model.eval()(x)
-    error, spread = (result - target).square().mean().item(), target.var().item()
-    print("use of each expert:", " ".join(f"{u:.2f}" for u in used.tolist()))
-    print(f"mean squared error with 2 of 8 experts: {error:.3f} (variance {spread:.3f})")
-    return error, spread
+    return {**judge(model, test), "validation": judge(model, validation)["bits"]}
+
+
+COLUMNS = (
+    Column("bits", "bits per letter", 3),
+    Column("load", "largest load, 1 if equal", 2),
+    Column("count", "experts per context", 2),
+    Column("setting", "learning rate", 4),
+)
+
+
+STUDY = Study(
+    name="mixture_of_experts",
+    title="Mixtures of experts that spell: 2 of 8 for each letter",
+    arms=ARMS,
+    trial=trial,
+    settings=(3e-3, 1e-2),
+    full=Config(20_000, 8, 400, 384, 3),
+    quick=Config(300, 4, 25, 64, 1, quick=True),
+    columns=COLUMNS,
+    contests=(
+        Contest("bits", "bits per letter", False, 3),
+        Contest("load", "largest load", False, 2),
+    ),
+    baselines=BASELINES,
+    draw=dots_of(*COLUMNS[:2]),
+    higher=False,
+)
 
 
 if __name__ == "__main__":
-    main()
+    main(STUDY, __doc__)

@@ -172,6 +172,35 @@ def test_wrong_arguments():
             _topk_attention(**{"query": q, "key": key, "value": v, "k": 3, **change})
 
 
+@pytest.mark.parametrize("heads", [(2, 2), (1, 3), (6, 1), (6, 6)])
+def test_fewer_heads_of_keys_than_of_queries(heads):
+    """`enable_gqa`: for k >= S torch's own result, for less that of keys and values repeated."""
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(2, 6, 5, 4, generator=generator, dtype=torch.float64)
+    key, v = (torch.randn(2, n, 7, 4, generator=generator, dtype=torch.float64) for n in heads)
+    mask = torch.rand(6, 5, 7, generator=generator) < 0.7
+    mask[..., 0] = True
+    wide = [x.repeat_interleave(6 // x.shape[1], 1) for x in (key, v)]
+    if heads[0] == heads[1]:  # torch wants as many heads of values as of keys
+        options = {"attn_mask": mask, "enable_gqa": True}
+        expected = F.scaled_dot_product_attention(q, key, v, **options)
+        torch.testing.assert_close(_topk_attention(q, key, v, 7, **options), expected)
+    few = _topk_attention(q, key, v, 3, attn_mask=mask, enable_gqa=True)
+    torch.testing.assert_close(few, _topk_attention(q, *wide, 3, attn_mask=mask))
+
+
+def test_heads_that_do_not_divide_are_refused():
+    q, key, v = _tensors(5, 7, 7)  # of 3 heads
+    with pytest.raises(ValueError, match="key must have a number of heads that divides those of"):
+        _topk_attention(q, key[:, :2], v[:, :2], 3, enable_gqa=True)
+    with pytest.raises(ValueError, match="query, key and value must have leading axes"):
+        _topk_attention(q, key[:, :1].expand(-1, 2, -1, -1), v, 3)
+    with pytest.raises(TypeError, match="enable_gqa must be True or False"):
+        _topk_attention(q, key, v, 3, enable_gqa=1)
+    with pytest.raises(ValueError, match="query must have at least 3 axes"):
+        _topk_attention(q[0, 0], key[0, 0], v[0, 0], 3, enable_gqa=True)
+
+
 def test_compiles():
     q, key, v = _tensors(5, 7, 7)
     k, temperature = torch.tensor(2.5).double(), torch.tensor(0.8).double()

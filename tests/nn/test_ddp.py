@@ -6,6 +6,7 @@ import socket
 import torch
 from torch import multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.nn.utils import parametrize
 
 import softorder as so
 from tests.nn.decoders import Recurrent
@@ -14,7 +15,7 @@ PROCESSES = 2
 
 
 class Everything(nn.Module):
-    """Neighbours, attention, a gate and a beam search, one loss."""
+    """Tokens, experts, features, neighbours, attention, a gate and a beam search, one loss."""
 
     def __init__(self):
         super().__init__()
@@ -22,6 +23,13 @@ class Everything(nn.Module):
         learnable = {"learnable_temperature": True}
         self.neighbours = so.nn.SoftKNN(nn.Linear(4, 3), 2, temperature=0.5, **learnable)
         self.attention = so.nn.TopKAttention(4, 2, 3, batch_first=True, **learnable)
+        self.select = so.nn.TokenSelection(4, 3, **learnable)
+        self.router = so.nn.TopKRouter(4, 3, 2, balance="exact", **learnable)
+        self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.wide, self.few = nn.Linear(4, 8), so.nn.BatchTopK(8, 3, **learnable)
+        mask = so.nn.TopKMask(2, group=4, **learnable)
+        parametrize.register_parametrization(self.wide, "weight", mask)
+        self.fewer = so.nn.TopKActivation(6, **learnable)
         self.gate = so.nn.KHotGate(4, 2)
         self.decoder = Recurrent(dtype=torch.float32)
         self.search = so.nn.SoftBeamSearch(
@@ -29,6 +37,12 @@ class Everything(nn.Module):
         )
 
     def forward(self, x, labels, target):
+        x = self.select(x).tokens
+        x = (
+            x
+            + self.router(x).mix(x, self.experts)
+            + self.fewer(self.few(self.wide(x))).mean(-1, keepdim=True)
+        )
         attended, _ = self.attention(x, x, x)
         near = self.neighbours(self.gate(attended.mean(1)), labels)
         state = self.decoder.start(len(x))

@@ -22,6 +22,12 @@ _MADE = {
     so.nn.TopKAttention: lambda t: so.nn.TopKAttention(4, 2, t[0], temperature=t[1]),
     so.nn.BeamSearch: lambda t: so.nn.BeamSearch(2, **_BEAMS),
     so.nn.SoftBeamSearch: lambda t: so.nn.SoftBeamSearch(2, **_BEAMS, temperature=t[1]),
+    so.nn.TopKActivation: lambda t: so.nn.TopKActivation(2, temperature=t[1]),
+    so.nn.BatchTopK: lambda t: so.nn.BatchTopK(5, 2, temperature=t[1]),
+    so.nn.FeatureUse: lambda t: so.nn.FeatureUse(5),
+    so.nn.TopKRouter: lambda t: so.nn.TopKRouter(4, 3, 2, capacity=1.5, temperature=t[1]),
+    so.nn.TokenSelection: lambda t: so.nn.TokenSelection(4, 2, temperature=t[1]),
+    so.nn.TopKMask: lambda t: so.nn.TopKMask(2, group=4, temperature=t[1]),
     so.nn.KHotGate: lambda t: so.nn.KHotGate(None, 2.0, temperature=t[1]),
     so.nn.KHotHead: lambda t: so.nn.KHotHead(3, 5, 2, temperature=t[1]),
     so.losses.FenchelYoungLoss: lambda t: so.losses.FenchelYoungLoss(t[0], temperature=t[1]),
@@ -35,6 +41,7 @@ _MADE = {
     so.losses.SmoothRecallLoss: lambda t: so.losses.SmoothRecallLoss(3, temperature=t[1]),
     so.losses.ListwiseCE: lambda t: so.losses.ListwiseCE(temperature=t[1]),
     so.losses.MRRLoss: lambda t: so.losses.MRRLoss(3, temperature=t[1]),
+    so.losses.MultiKLoss: lambda t: so.losses.MultiKLoss((2, 3), temperature=t[1]),
     so.losses.NDCGLoss: lambda t: so.losses.NDCGLoss(3, temperature=t[1]),
     so.losses.PermutationCrossEntropyLoss: lambda t: so.losses.PermutationCrossEntropyLoss(
         temperature=t[1]
@@ -43,6 +50,8 @@ _MADE = {
         2, temperature=t[1]
     ),
     so.losses.PrecisionAtK: lambda t: so.losses.PrecisionAtK(3, temperature=t[1]),
+    so.losses.QuantileLoss: lambda t: so.losses.QuantileLoss(0.5, temperature=t[1]),
+    so.losses.RankHuberLoss: lambda t: so.losses.RankHuberLoss(0.5, temperature=t[1]),
     so.losses.RecallAtK: lambda t: so.losses.RecallAtK(3, temperature=t[1]),
     so.losses.SmoothTopKLoss: lambda t: so.losses.SmoothTopKLoss(3, temperature=t[1]),
     so.losses.SpearmanLoss: lambda t: so.losses.SpearmanLoss(temperature=t[1]),
@@ -51,6 +60,7 @@ _MADE = {
     ),
     so.losses.TopKEntropyLoss: lambda t: so.losses.TopKEntropyLoss(3),
     so.losses.TopKHingeLoss: lambda t: so.losses.TopKHingeLoss(3, margin=2.0),
+    so.losses.TrimmedLoss: lambda t: so.losses.TrimmedLoss(0.5, temperature=t[1]),
     so.losses.TruncatedTopKEntropyLoss: lambda t: so.losses.TruncatedTopKEntropyLoss(3),
 }
 _PLAIN = (2.0, 0.25)
@@ -93,7 +103,15 @@ def test_every_number_is_named(make):
         held = {n: v for n, v in vars(part).items() if not n.startswith("_")}
         assert not any(isinstance(value, torch.Tensor) for value in held.values())
         numbers = {n for n, v in held.items() if type(v) in (int, float)}
-        fixed = {"dim", "features", "groups", "embed_dim", "num_heads"}  # shapes, not settings
+        fixed = {
+            "dim",
+            "features",
+            "groups",
+            "group",
+            "experts",
+            "embed_dim",
+            "num_heads",
+        }  # shapes
         assert numbers <= {*getattr(part, "numbers", ()), *fixed}
 
 

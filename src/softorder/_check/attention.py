@@ -40,6 +40,19 @@ def inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
         )
 
 
+def groups(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Heads of keys and of values that divide those of queries."""
+    for name, given in (("query", query), ("key", key), ("value", value)):
+        with_axes(name, given, 3)
+    heads = query.shape[-3]
+    for name, given in (("key", key), ("value", value)):
+        if given.shape[-3] == 0 or heads % given.shape[-3]:
+            raise ValueError(
+                f"{name} must have a number of heads that divides those of query, {heads}, with "
+                f"enable_gqa=True, but got {given.shape[-3]}"
+            )
+
+
 def _scores_shape(query: Tensor, key: Tensor, value: Tensor) -> tuple[int, ...]:
     """(..., L, S), if the leading axes fit."""
     leading = [tuple(x.shape[:-2]) for x in (query, key, value)]

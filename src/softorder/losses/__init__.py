@@ -9,6 +9,7 @@ from softorder.losses.entropy import (
 from softorder.losses.fenchel import FenchelYoungLoss, fenchel_young
 from softorder.losses.hinge import TopKHingeLoss, top_k_hinge
 from softorder.losses.likelihood import ListMLELoss, ListNetLoss
+from softorder.losses.multi_k import MultiKLoss
 from softorder.losses.neural_ndcg import NeuralNDCGLoss
 from softorder.losses.order import ListwiseCE, SpearmanLoss
 from softorder.losses.pairwise import LambdaLoss, PairwiseLoss
@@ -22,6 +23,7 @@ from softorder.losses.ranking import (
     RecallAtK,
 )
 from softorder.losses.retrieval import SmoothAPLoss, SmoothRecallLoss, retrieval_loss
+from softorder.losses.robust import QuantileLoss, RankHuberLoss, TrimmedLoss, trimmed_mean
 from softorder.losses.smooth import SmoothTopKLoss, smooth_top_k
 from softorder.losses.top_k import TopKCrossEntropyLoss, top_k_cross_entropy
 
@@ -33,12 +35,15 @@ __all__ = [
     "ListNetLoss",
     "ListwiseCE",
     "MRRLoss",
+    "MultiKLoss",
     "NDCGLoss",
     "NeuralNDCGLoss",
     "PairwiseLoss",
     "PermutationCrossEntropyLoss",
     "PerturbedFenchelYoungLoss",
     "PrecisionAtK",
+    "QuantileLoss",
+    "RankHuberLoss",
     "RecallAtK",
     "SmoothAPLoss",
     "SmoothRecallLoss",
@@ -47,6 +52,7 @@ __all__ = [
     "TopKCrossEntropyLoss",
     "TopKEntropyLoss",
     "TopKHingeLoss",
+    "TrimmedLoss",
     "TruncatedTopKEntropyLoss",
     "fenchel_young",
     "permutation_cross_entropy",
@@ -56,5 +62,6 @@ __all__ = [
     "top_k_cross_entropy",
     "top_k_entropy",
     "top_k_hinge",
+    "trimmed_mean",
     "truncated_top_k_entropy",
 ]

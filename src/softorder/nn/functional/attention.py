@@ -21,6 +21,7 @@ def topk_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    enable_gqa: bool = False,
     *,
     method: str | object = "laplace",
     temperature: Temperature = 1.0,
@@ -47,6 +48,8 @@ def topk_attention(
             Applied whenever it is > 0, as in torch.
         is_causal: query i sees the keys 0..i only. May be combined with attn_mask.
         scale: instead of 1/√E.
+        enable_gqa: key and value may have fewer heads (the axis before the last two) than query, a
+            divisor of them; each serves as many queries' heads in turn, as in torch.
         method: as in `so.soft_topk`.
         temperature: of the soft top-k, in units of s: a number, or a tensor that broadcasts to
             (..., L). May require grad. Or "auto", as in `so.soft_topk`.
@@ -69,6 +72,10 @@ def topk_attention(
     >>> torch.allclose(everything, plain)
     True
     """
+    _check.flag("enable_gqa", enable_gqa)
+    if enable_gqa:
+        _check.attention.groups(query, key, value)
+        key, value = (_repeated(x, query.shape[-3]) for x in (key, value))
     weights = attention_weights(
         query,
         key,
@@ -85,6 +92,11 @@ def topk_attention(
     if dropout_p > 0:
         weights = torch.dropout(weights, dropout_p, train=True)
     return weights.to(value.dtype) @ value
+
+
+def _repeated(x: Tensor, heads: int) -> Tensor:
+    """Every head as often as it serves; small beside the table of weights."""
+    return x if x.shape[-3] == heads else x.repeat_interleave(heads // x.shape[-3], -3)
 
 
 def attention_weights(
