@@ -20,6 +20,7 @@ from softorder import (
     metrics,
     networks,
     nn,
+    ragged,
     sampling,
 )
 from softorder import hard as hard
@@ -70,6 +71,7 @@ __all__ = [
     "perturb",
     "perturbed_permutation",
     "perturbed_topk",
+    "ragged",
     "sampling",
     "sinkhorn",
     "soft_median",

@@ -17,6 +17,7 @@ from softorder._check import (
     gates,
     methods,
     neighbours,
+    ragged,
     targets,
     weights,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "probs",
     "q",
     "q_alone",
+    "ragged",
     "reduction",
     "same_shape",
     "scale",

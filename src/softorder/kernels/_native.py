@@ -356,6 +356,11 @@ def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
     return value.expand(shape).contiguous(), 1
 
 
+def rows_of(scores: Tensor, offsets: Tensor | None) -> torch.Size:
+    """The shape of the rows: the axes before the last one, or as many as the offsets tell."""
+    return scores.shape[:-1] if offsets is None else torch.Size((offsets.shape[0] - 1,))
+
+
 def pointer(value: Tensor | None) -> int:
     """Where it begins; 0 for nothing. Every address that a kernel gets comes from here.
 

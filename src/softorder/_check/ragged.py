@@ -1,0 +1,101 @@
+"""Rows of different lengths: values that lie one behind another, and where rows begin and end."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from softorder._check import _kinds, _tensors, _values
+from softorder._check._mode import eager
+from softorder._check._values import first, refuse
+
+
+def rows(values: Tensor, offsets: Tensor, mask: Tensor | None) -> None:
+    """Values (total,), offsets (rows + 1,) that ascend from 0 to total, a mask like the values."""
+    _tensors.floating("values", values)
+    if values.dim() != 1:
+        raise ValueError(
+            "values must have one axis, with the rows one behind another, but got shape "
+            f"{tuple(values.shape)}"
+        )
+    _offsets(offsets, values)
+    if mask is not None:
+        _tensors.mask(mask, values)
+
+
+def _offsets(offsets: Tensor, values: Tensor) -> None:
+    if not isinstance(offsets, Tensor):
+        raise TypeError(f"offsets must be a tensor of integers, but got {type(offsets).__name__}")
+    if offsets.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"offsets must have the dtype int64 or int32, but got {_values.dtype(offsets)}"
+        )
+    _kinds.dense("offsets", offsets)
+    _values.beside("offsets", offsets, values)
+    if offsets.dim() != 1 or offsets.shape[0] == 0:
+        raise ValueError(
+            "offsets must have one axis, with one entry more than there are rows, but got shape "
+            f"{tuple(offsets.shape)}"
+        )
+    if eager():
+        total = values.shape[0]
+        ends = torch.cat([offsets[:1], total - offsets[-1:]])
+        wrong = torch.cat([ends != 0, offsets.diff() < 0])
+        refuse("offsets", wrong, lambda: _wrong_offsets(offsets, total))
+
+
+def _wrong_offsets(offsets: Tensor, total: int) -> str:
+    falls = (offsets.diff() < 0).nonzero()
+    if len(falls):
+        place = int(falls[0])
+        found = f"{int(offsets[place])} before {int(offsets[place + 1])}"
+    else:
+        found = f"{int(offsets[0])} at the beginning and {int(offsets[-1])} at the end"
+    return f"offsets must ascend from 0 to {total}, the number of values, but got {found}"
+
+
+def places(
+    name: str, value: Tensor, values: Tensor, offsets: Tensor, ignore_index: int
+) -> None:
+    """A place in its row for every value, or ignore_index."""
+    _tensors.integers(name, value)
+    if value.shape != values.shape:
+        raise ValueError(
+            f"{name} must have the shape of values, {tuple(values.shape)}, but got shape "
+            f"{tuple(value.shape)}"
+        )
+    if eager():
+        lengths = offsets.diff()
+        n = lengths.repeat_interleave(lengths, output_size=values.shape[0])
+        wrong = ((value < 0) | (value >= n)) & (value != ignore_index)
+        message = "{} must be a place in its row, or ignore_index = {}, but got {}"
+        refuse(name, wrong, lambda: message.format(name, ignore_index, int(first(value, wrong))))
+
+
+def same_rows(name: str, value: Tensor, offsets: Tensor, total: int) -> None:
+    """A jagged tensor whose rows are as long as those of the scores."""
+    if not (isinstance(value, Tensor) and value.is_nested and value.layout is torch.jagged):
+        kind = type(value).__name__
+        raise TypeError(f"{name} must be a jagged tensor, as the scores are, but got {kind}")
+    own = value.offsets()
+    alike = own is offsets or (
+        own.shape == offsets.shape
+        and value.values().shape[0] == total
+        and (not eager() or bool((own == offsets).all()))
+    )
+    if not alike:
+        raise ValueError(
+            f"{name} must have rows of the lengths of the scores, but got offsets "
+            f"{own.tolist()} instead of {offsets.tolist()}"
+        )
+
+
+def axis(dim: object, axes: int, ragged: int) -> None:
+    """`dim` is the axis along which the rows of a jagged tensor differ."""
+    if type(dim) is not int:
+        raise TypeError(f"dim of a jagged tensor must be an int, but got {type(dim).__name__}")
+    if not -axes <= dim < axes or dim % axes != ragged:
+        raise ValueError(
+            f"dim must be {ragged}, the ragged axis of the scores, or {ragged - axes}, "
+            f"but got {dim}"
+        )

@@ -1,0 +1,28 @@
+"""Rows of different lengths, one behind another."""
+
+from softorder.kernels.ragged.buckets import Bucket, buckets, per_row, per_score
+from softorder.kernels.ragged.contract import (
+    backward,
+    forward,
+    placement,
+    rank,
+    sort,
+    sorted_rows,
+    threshold,
+)
+from softorder.kernels.ragged.segments import Segments
+
+__all__ = [
+    "Bucket",
+    "Segments",
+    "backward",
+    "buckets",
+    "forward",
+    "per_row",
+    "per_score",
+    "placement",
+    "rank",
+    "sort",
+    "sorted_rows",
+    "threshold",
+]
