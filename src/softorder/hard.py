@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,6 +36,8 @@ def topk(
     _check.flag("largest", largest)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
+        if _forms.is_jagged(scores):
+            return _jagged("topk", scores, dim, mask, k, largest=largest)
         if not isinstance(k, Tensor):
             _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
         options = {"largest": largest}
@@ -64,6 +67,8 @@ def rank(
     >>> so.hard.rank(torch.tensor([0.3, 2.0, -1.0, 2.0]))
     tensor([2.0000, 3.5000, 1.0000, 3.5000])
     """
+    if _forms.is_jagged(scores):
+        return _jagged("rank", scores, dim, mask, descending=descending)
     if not isinstance(dim, int):
         return _forms.joined(rank, scores, dim, mask, descending=descending)
     rows = _sorted(scores, dim, descending, mask)
@@ -89,6 +94,8 @@ def sort(
     >>> so.hard.sort(torch.tensor([0.3, 2.0, -1.0]), descending=True)
     tensor([ 2.0000,  0.3000, -1.0000])
     """
+    if _forms.is_jagged(scores):
+        return _jagged("sort", scores, dim, mask, descending=descending)
     rows = _sorted(scores, dim, descending, mask)
     if rows is None:
         return scores.detach().clone()
@@ -152,6 +159,10 @@ def quantile(
     tensor([1.5000, 2.0000, 8.0000])
     """
     _check.flag("keepdim", keepdim)
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, hard
+
+        return _jagged.per_row(hard.quantile, scores, dim, mask, keepdim, q)
     if not isinstance(dim, int):
         return _forms.along_axes(quantile, scores, dim, mask, ("q", q), keepdim)
     rows = _sorted(scores, dim, False, mask)
@@ -163,6 +174,13 @@ def quantile(
     else:
         result = _quantile(rows, levels.expand(*shape, -1))
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
+
+
+def _jagged(name: str, scores: Tensor, dim: object, mask: Any, *args: Any, **options: Any) -> Any:
+    """The same of rows of different lengths."""
+    from softorder.ragged import _jagged, hard
+
+    return _jagged.per_score(getattr(hard, name), scores, dim, mask, *args, **options)
 
 
 def _sorted(scores: Tensor, dim: int, descending: bool, mask: Tensor | None) -> SortedRows | None:

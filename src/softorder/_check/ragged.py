@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -72,30 +74,37 @@ def places(
         refuse(name, wrong, lambda: message.format(name, ignore_index, int(first(value, wrong))))
 
 
-def same_rows(name: str, value: Tensor, offsets: Tensor, total: int) -> None:
+def jagged(scores: Any, dim: object) -> None:
+    """Scores of rows that differ along their second axis, their last one, which is `dim`."""
+    _tensors.floating_dtype("scores", scores)
+    _rows(scores)
+    if type(dim) is not int:
+        raise TypeError(f"dim of a jagged tensor must be an int, but got {type(dim).__name__}")
+    if dim not in (-1, 1):
+        raise ValueError(f"dim must be 1 or -1, the ragged axis of the scores, but got {dim}")
+
+
+def same_rows(name: str, value: Any, offsets: Tensor) -> None:
     """A jagged tensor whose rows are as long as those of the scores."""
     if not (isinstance(value, Tensor) and value.is_nested and value.layout is torch.jagged):
         kind = type(value).__name__
         raise TypeError(f"{name} must be a jagged tensor, as the scores are, but got {kind}")
-    own = value.offsets()
-    alike = own is offsets or (
-        own.shape == offsets.shape
-        and value.values().shape[0] == total
-        and (not eager() or bool((own == offsets).all()))
-    )
+    _rows(value)
+    own = value.offsets() if value.lengths() is None else value.contiguous().offsets()
+    if own is offsets:
+        return
+    alike = own.shape == offsets.shape and (not eager() or bool((own == offsets).all()))
     if not alike:
         raise ValueError(
-            f"{name} must have rows of the lengths of the scores, but got offsets "
-            f"{own.tolist()} instead of {offsets.tolist()}"
+            f"{name} must have rows of the lengths of the scores, {offsets.diff().tolist()}, "
+            f"but got {own.diff().tolist()}"
         )
 
 
-def axis(dim: object, axes: int, ragged: int) -> None:
-    """`dim` is the axis along which the rows of a jagged tensor differ."""
-    if type(dim) is not int:
-        raise TypeError(f"dim of a jagged tensor must be an int, but got {type(dim).__name__}")
-    if not -axes <= dim < axes or dim % axes != ragged:
+def _rows(value: Any) -> None:
+    """Neither more axes than that of the rows and the ragged one, nor these the other way round."""
+    if value.dim() != 2:
         raise ValueError(
-            f"dim must be {ragged}, the ragged axis of the scores, or {ragged - axes}, "
-            f"but got {dim}"
+            "a jagged tensor must have the shape (rows, *), a list of numbers in each row, but "
+            f"got {tuple(value.shape)}: call it on .values(), or on so.ragged for each column"
         )

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder.kernels.ragged import Bucket
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.nn._tempered import Tempered
-from softorder.ops import soft_rank, soft_topk
+from softorder.ops import _forms, soft_rank, soft_topk
 from softorder.ops._method import method_of
+from softorder.ragged import _jagged
+from softorder.ragged._rows import Rows
 
 
 def reduce_rows(
@@ -62,6 +65,8 @@ class RankingLoss(Tempered):
         self.reduction = reduction
 
     def forward(self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
+        if _forms.is_jagged(scores):
+            return self._jagged(scores, relevance, mask)
         _check.scores(scores, self.dim)
         _check.temperature(self.temperature, scores, self.dim)
         _check.mask(mask, scores)
@@ -75,6 +80,27 @@ class RankingLoss(Tempered):
             return reduce_rows(losses, losses != 0, self.reduction, scores.dtype)
         losses, counts = self._losses(x, wanted, present)
         return reduce_rows(losses, counts, self.reduction, scores.dtype)
+
+    def _jagged(self, scores: Tensor, relevance: Tensor, mask: Tensor | None) -> Tensor:
+        """Lists of different lengths: those of about the same length are padded together."""
+        if isinstance(self.temperature, Tensor):
+            _check.one_for_all_rows("temperature", self.temperature)
+        jagged = _jagged.unpack(scores, self.dim)
+        wanted = _jagged.beside("relevance", relevance, jagged)
+        lists = Rows.checked(*jagged, _jagged.beside("mask", mask, jagged))
+        assert wanted is not None
+        _check.targets.relevance("relevance", wanted, lists.values)
+
+        def each(x: Tensor, part: Bucket) -> Tensor:
+            x = _axis.clean(x, part.mask)
+            present = x != -math.inf
+            losses, counts = self._losses(
+                x, torch.where(present, part.pad(wanted).to(x.dtype), 0.0), present
+            )
+            return torch.stack([losses, counts.to(losses.dtype)], -1)
+
+        losses, counts = lists.per_row(each).unbind(-1)
+        return reduce_rows(losses, counts > 0, self.reduction, scores.dtype)
 
     @abstractmethod
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:

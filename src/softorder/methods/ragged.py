@@ -96,14 +96,37 @@ def _threshold(
     if _check.eager() and not (torch.is_grad_enabled() and _learns(x, k, temperature)):
         return value
     u = _distance(x, segments, k, temperature, b, density, log=True)
-    live = u.detach().isfinite()
-    centre, rest = (torch.where(live, v, 0.0) for v in segments.spread(b))
+    centre, rest = segments.spread(b)
+    live = u.detach().isfinite() & centre.isfinite()
+    centre, rest = (torch.where(live, v, 0.0) for v in (centre, rest))
     scale = inverse(segments.spread(temperature), x.dtype).reshape(-1)
     z = torch.where(live, x, 0.0) - centre - rest
     moved = torch.where(live, z * scale - u, 0.0)  # 0, with the derivatives of b/τ
     each = segments.add_up(live.double()).clamp(min=1)
     moved = segments.add_up(moved - moved.detach()) / each
+    if not density.anchored.logarithmic:
+        slope = segments.add_up(torch.where(live, density.anchored.pdf(u.detach()), 0.0))
+        flat = (slope < torch.finfo(x.dtype).tiny) & value.isfinite()
+        value = value + _across_gaps(x, segments, temperature, density, value, flat)
     return value + temperature * moved
+
+
+def _across_gaps(
+    x: Tensor, segments: Segments, temperature: Tensor, density: Density, b: Tensor, flat: Tensor
+) -> Tensor:
+    """0 with the derivatives of b where no score is so near that it would move it.
+
+    There b lies midway between two neighbours, but for a multiple of τ.
+    """
+    tau, at = temperature.detach(), b.detach() + temperature.detach() * density.anchored.middle
+    above, finite = x.detach() > segments.spread(at), x.detach().isfinite()
+    nothing = x.new_full((segments.count,), -math.inf)
+    sides = torch.where(finite & ~above, x, -math.inf), torch.where(finite & above, -x, -math.inf)
+    low, high = (nothing.scatter_reduce(0, segments.row, side, "amax") for side in sides)
+    flat = flat & low.isfinite() & high.isfinite()
+    middle = torch.where(flat, 0.5 * low - 0.5 * high, 0.0)
+    beside = torch.where(flat, (b.detach() - middle.detach()) / tau, 0.0)
+    return (middle - middle.detach()) + beside * (temperature - tau)
 
 
 # ---- the fused kernels, in eager mode and under torch.compile -----------------------------------

@@ -24,7 +24,14 @@ Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
 
 def special(scores: Tensor, dim: Axes) -> bool:
     """Whether the operator has to hand itself over."""
-    return type(dim) is not int or (type(scores) not in _check.PLAIN and is_dtensor(scores))
+    return type(dim) is not int or (
+        type(scores) not in _check.PLAIN and (is_dtensor(scores) or is_jagged(scores))
+    )
+
+
+def is_jagged(scores: Any) -> bool:
+    """Whether its rows have different lengths: what `softorder.ragged` is for."""
+    return isinstance(scores, Tensor) and scores.is_nested and scores.layout is torch.jagged
 
 
 def is_dtensor(scores: Any) -> bool:

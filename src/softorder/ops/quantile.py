@@ -60,6 +60,11 @@ def soft_quantile(
     _check.flag("keepdim", keepdim)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
+        if _forms.is_jagged(scores):
+            from softorder.ragged import _jagged, soft
+
+            settings = {"method": method, "temperature": temperature}
+            return _jagged.per_row(soft.soft_quantile, scores, dim, mask, keepdim, q, **settings)
         return _forms.per_row(
             soft_quantile,
             _cut.quantile,

@@ -69,6 +69,10 @@ def soft_rank(
             {"temperature": temperature},
             {"method": method, "descending": descending},
         )
+        if _forms.is_jagged(scores):
+            from softorder.ragged import _jagged, soft
+
+            return _jagged.per_score(soft.soft_rank, scores, dim, mask, **numbers, **options)
         cut = partial(_cut.order, "soft_rank")
         return _forms.elementwise(soft_rank, cut, scores, dim, mask, numbers, options)
     assert isinstance(dim, int)

@@ -52,6 +52,10 @@ def soft_sort(
             {"temperature": temperature},
             {"method": method, "descending": descending},
         )
+        if _forms.is_jagged(scores):
+            from softorder.ragged import _jagged, soft
+
+            return _jagged.per_score(soft.soft_sort, scores, dim, mask, **numbers, **options)
         cut = partial(_cut.order, "soft_sort")
         return _forms.elementwise(soft_sort, cut, scores, dim, mask, numbers, options)
     _rows.check(scores, temperature, dim, descending, mask)

@@ -132,7 +132,14 @@ def _special(
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
-    """Along several axes, or of a DTensor."""
+    """Along several axes, of a jagged tensor, or of a DTensor."""
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, soft
+
+        alike, settings = getattr(soft, operator), {"method": method, "largest": largest}
+        return _jagged.per_score(
+            alike, scores, dim, mask, k, temperature=temperature, **settings
+        )
     _check.floating_dtype("scores", scores)
     if not isinstance(k, Tensor):
         _check.k_among(k, _forms.number_of_scores(scores, dim), dim)

@@ -13,7 +13,7 @@ from softorder import _axis, _check, ops
 from softorder.densities import Density
 from softorder.kernels import ragged as kernels
 from softorder.kernels._operators import Fused
-from softorder.kernels.ragged import Bucket
+from softorder.kernels.ragged import Bucket, own_ranks
 from softorder.methods import FSumMethod, Method, ThresholdMethod, fused
 from softorder.methods import ragged as methods
 from softorder.ops._method import method_of
@@ -194,7 +194,8 @@ def _order(
     def plain(x: Tensor, temperature: Number) -> Tensor:
         def compute(x: Tensor, part: Bucket) -> Tensor:
             tau, mask = of(temperature, part), part.mask
-            return padded(x, method=method, temperature=tau, descending=descending, mask=mask)
+            found = padded(x, method=method, temperature=tau, descending=descending, mask=mask)
+            return own_ranks(found, x, part) if operator == "soft_rank" else found
 
         return rows.per_score(compute, x)
 

@@ -1,6 +1,6 @@
 """Rows of different lengths, one behind another."""
 
-from softorder.kernels.ragged.buckets import Bucket, buckets, per_row, per_score
+from softorder.kernels.ragged.buckets import Bucket, buckets, own_ranks, per_row, per_score
 from softorder.kernels.ragged.contract import (
     backward,
     forward,
@@ -18,6 +18,7 @@ __all__ = [
     "backward",
     "buckets",
     "forward",
+    "own_ranks",
     "per_row",
     "per_score",
     "placement",

@@ -78,6 +78,14 @@ def per_row(results: Sequence[Tensor], parts: Sequence[Bucket]) -> Tensor:
     return torch.empty_like(found).index_copy(0, torch.cat([part.rows for part in parts]), found)
 
 
+def own_ranks(ranks: Tensor, scores: Tensor, part: Bucket) -> Tensor:
+    """The ranks of padded rows; what takes no part is last in a row that has no padding."""
+    absent = part.mask & (scores == -math.inf)
+    length = part.mask.sum(-1, keepdim=True)
+    last = (2 * length - absent.sum(-1, keepdim=True) + 1) / 2  # the middle of their places
+    return torch.where(absent & ~ranks.isnan(), last.to(ranks.dtype), ranks)
+
+
 def hidden(values: Tensor, part: Bucket) -> Tensor:
     """Padded rows of scores, at -inf where they are padding."""
     return torch.where(part.mask, part.pad(values), -math.inf)

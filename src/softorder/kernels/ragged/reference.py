@@ -11,7 +11,7 @@ from softorder.kernels import order, placement, threshold
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import Fused, as_tuple, no_gradient
 from softorder.kernels.formulas import exact
-from softorder.kernels.ragged.buckets import Bucket, buckets, hidden, per_row, per_score
+from softorder.kernels.ragged.buckets import Bucket, buckets, hidden, own_ranks, per_row, per_score
 from softorder.kernels.ragged.segments import Segments
 
 
@@ -84,9 +84,13 @@ def sort(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
 def rank(
     scores: Tensor, temperature: Tensor, offsets: Tensor, descending: bool, density: int
 ) -> tuple[Tensor, ...]:
-    (ranks,) = _each(order.rank, 1, scores, temperature, offsets, (), descending, density)
+    parts, found = buckets(offsets), []
+    for part in parts:
+        x = hidden(scores, part)
+        ranks, *_ = order.rank.forward(x, part.of(temperature), descending, density)
+        found.append(own_ranks(ranks, x, part))
     values, places = sort(scores, offsets)
-    return ranks, values, places.int()
+    return per_score(found, parts), values, places.int()
 
 
 def sorted_scores(
