@@ -54,4 +54,6 @@ def beside(name: str, value: Any, jagged: tuple[Tensor, Tensor]) -> Tensor | Non
 
 def pack(values: Tensor, jagged: tuple[Tensor, Tensor]) -> Any:
     """Results in rows like those of the scores, which torch knows to be of the same shape."""
-    return torch.nested.nested_tensor_from_jagged(values, offsets=jagged[1])
+    found = torch.nested.nested_tensor_from_jagged(values, offsets=jagged[1])
+    # a view of values cannot leave a graph that has a way back
+    return found.clone() if torch.compiler.is_compiling() else found

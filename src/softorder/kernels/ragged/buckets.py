@@ -55,7 +55,7 @@ def buckets(offsets: Tensor) -> list[Bucket]:
         if count:
             found.append(_bucket(order[place : place + count], begin, lengths, max(width, 1)))
             place += count
-    return found
+    return found or [_bucket(order, begin, lengths, 1)]  # no rows are a bucket, too
 
 
 def _bucket(rows: Tensor, begin: Tensor, lengths: Tensor, width: int) -> Bucket:

@@ -8,7 +8,6 @@ serve these as well, and nothing has to be padded or waited for.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -21,21 +20,18 @@ class Segments(Whole):
 
     def __init__(self, offsets: Tensor, total: int) -> None:
         self.offsets, self.size = offsets, total
+        number = torch.arange(self.count, device=offsets.device)
+        #: which row every score is in
+        self.row = number.repeat_interleave(offsets.diff(), output_size=total)
 
     @property
     def count(self) -> int:
         """How many rows there are."""
         return self.offsets.shape[0] - 1
 
-    @cached_property
-    def row(self) -> Tensor:
-        """Which row every score is in."""
-        number = torch.arange(self.count, device=self.offsets.device)
-        return number.repeat_interleave(self.offsets.diff(), output_size=self.size)
-
-    @cached_property
+    @property
     def place(self) -> Tensor:
-        """Which place it has in its row, from 0."""
+        """Which place every score has in its row, from 0."""
         every = torch.arange(self.size, device=self.offsets.device)
         return every - self.offsets[:-1][self.row]
 
