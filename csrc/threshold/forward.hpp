@@ -134,7 +134,9 @@ template <class F, class T> class Forward {
 
   void run_alone(const std::size_t* rows, std::size_t count) {
     const bool staged = !(scores_.dense() && (!p_ || p_.dense()));
-    const Scratch<T> stage(staged && count > 0 ? length_of(a_, rows[count - 1]) : 0);
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < count; ++i) longest = std::max(longest, length_of(a_, rows[i]));
+    const Scratch<T> stage(staged ? longest : 0);
     stage_ = staged ? stage.get() : nullptr;
     for (std::size_t i = 0; i < count; ++i) {
       at_ = {rows[i], 0, length_of(a_, rows[i])};

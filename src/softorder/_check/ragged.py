@@ -56,9 +56,7 @@ def _wrong_offsets(offsets: Tensor, total: int) -> str:
     return f"offsets must ascend from 0 to {total}, the number of values, but got {found}"
 
 
-def places(
-    name: str, value: Tensor, values: Tensor, offsets: Tensor, ignore_index: int
-) -> None:
+def places(name: str, value: Tensor, values: Tensor, offsets: Tensor, ignore_index: int) -> None:
     """A place in its row for every value, or ignore_index."""
     _tensors.integers(name, value)
     if value.shape != values.shape:
@@ -86,7 +84,7 @@ def jagged(scores: Any, dim: object) -> None:
 
 def same_rows(name: str, value: Any, offsets: Tensor) -> None:
     """A jagged tensor whose rows are as long as those of the scores."""
-    if not (isinstance(value, Tensor) and value.is_nested and value.layout is torch.jagged):
+    if getattr(value, "layout", None) is not torch.jagged:
         kind = type(value).__name__
         raise TypeError(f"{name} must be a jagged tensor, as the scores are, but got {kind}")
     _rows(value)

@@ -137,9 +137,7 @@ def _special(
         from softorder.ragged import _jagged, soft
 
         alike, settings = getattr(soft, operator), {"method": method, "largest": largest}
-        return _jagged.per_score(
-            alike, scores, dim, mask, k, temperature=temperature, **settings
-        )
+        return _jagged.per_score(alike, scores, dim, mask, k, temperature=temperature, **settings)
     _check.floating_dtype("scores", scores)
     if not isinstance(k, Tensor):
         _check.k_among(k, _forms.number_of_scores(scores, dim), dim)

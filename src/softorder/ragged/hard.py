@@ -1,7 +1,7 @@
 """The limits of temperature to zero, on rows of different lengths.
 
-Rows are sorted once, and everything else are sums over segments: nothing is padded, and no device is
-waited for.
+Rows are sorted once, and everything else are sums over segments: nothing is padded, and no device
+is waited for.
 """
 
 from __future__ import annotations

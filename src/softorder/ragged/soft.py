@@ -16,7 +16,7 @@ from softorder.kernels._operators import Fused
 from softorder.kernels.ragged import Bucket, own_ranks
 from softorder.methods import FSumMethod, Method, ThresholdMethod, fused
 from softorder.methods import ragged as methods
-from softorder.ops._method import method_of
+from softorder.ops._method import computation, method_of
 from softorder.ragged._rows import Number, Rows, of
 
 
@@ -54,7 +54,7 @@ def soft_topk(
     """
     arguments = values, offsets, k, method, temperature, largest, mask
     rows, served = _topk_rows("soft_topk", *arguments)
-    if _has_kernel(rows, served):
+    if isinstance(served, ThresholdMethod) and served.number is not None and _seen(rows):
         numbers = rows.number(k), rows.number(temperature)
         return methods.soft_topk(rows.values, rows.offsets, *numbers, served.number)
     return _padded_topk(ops.soft_topk, rows, k, method, temperature)
@@ -79,7 +79,7 @@ def log_soft_topk(
     """
     arguments = values, offsets, k, method, temperature, largest, mask
     rows, served = _topk_rows("log_soft_topk", *arguments)
-    if _has_kernel(rows, served):
+    if isinstance(served, ThresholdMethod) and served.number is not None and _seen(rows):
         numbers = rows.number(k), rows.number(temperature)
         found = methods.log_soft_topk(rows.wide(), rows.offsets, *numbers, served.density)
         return found.to(values.dtype)
@@ -104,10 +104,9 @@ def _topk_rows(
     return rows, method_of(operator, method)
 
 
-def _has_kernel(rows: Rows, served: Method) -> bool:
-    """Whether a kernel takes these rows: of densities that it knows, unless torch.func asks."""
-    known = isinstance(served, ThresholdMethod) and served.number is not None
-    return known and bool(rows.values.shape[0]) and (_check.eager() or _check.traceable())
+def _seen(rows: Rows) -> bool:
+    """Whether a kernel takes these rows: torch.func is not content with its derivative."""
+    return bool(rows.values.shape[0]) and (_check.eager() or _check.traceable())
 
 
 def _padded_topk(
@@ -233,6 +232,7 @@ def permutation_cross_entropy(
     rows = _ordered_rows(values, offsets, temperature, descending, mask)
     _check.ragged.places("target", target, values, rows.offsets, ignore_index)
     served = method_of("permutation_cross_entropy", method)
+    placed = computation("permutation_cross_entropy", method)
     first = torch.where(target == ignore_index, -1, target.long())
     places = first, first if last is None else last.long()
     x = rows.wide()
@@ -242,7 +242,7 @@ def permutation_cross_entropy(
             own = [part.pad(place) for place in places]
             x = torch.where(part.mask, x, -math.inf)
             tau = _axis.per_row(of(temperature, part), x)
-            return served.permutation_cross_entropy(x, own[0], tau, descending, own[1])
+            return placed(x, own[0], tau, descending, own[1])
 
         return rows.per_score(compute, x)
 
@@ -282,17 +282,13 @@ def soft_quantile(
     _check.q(q, rows.columns, -1)
     served = method_of("soft_quantile", method)
     levels = _axis.leading_last(q, values)
-    if isinstance(served, FSumMethod) and served.number >= 0 and _plainly(rows):
+    if isinstance(served, FSumMethod) and served.number >= 0 and _seen(rows):
         found = methods.quantiles(
             rows.values, rows.offsets, levels, rows.number(temperature), served.density
         )
     else:
         found = rows.per_row(partial(_padded_quantile, levels, method, temperature))
     return _axis.leading(found.to(values.dtype), q, -1, keepdim=False)
-
-
-def _plainly(rows: Rows) -> bool:
-    return bool(rows.values.shape[0]) and (_check.eager() or _check.traceable())
 
 
 def _padded_quantile(

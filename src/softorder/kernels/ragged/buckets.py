@@ -19,19 +19,19 @@ class Bucket(NamedTuple):
     """Rows that are padded to one width. An empty row is there too, in the narrowest of them."""
 
     rows: Tensor  # which (count,)
-    index: Tensor  # where their elements are (count, width); of padding, anywhere
+    source: Tensor  # where their elements are (count, width); of padding, anywhere
     mask: Tensor  # what is no padding
     inside: Tensor  # its places in the flattened matrix
 
     @property
     def width(self) -> int:
-        return self.index.shape[-1]
+        return self.source.shape[-1]
 
     def pad(self, values: Tensor) -> Tensor:
         """The rows (count, width) of values that lie one behind another."""
         if values.shape[0] == 0:  # all rows are empty
-            return values.sum() + values.new_zeros(self.index.shape)
-        return values[self.index]
+            return values.sum() + values.new_zeros(self.source.shape)
+        return values[self.source]
 
     def of(self, number: Tensor) -> Tensor:
         """Numbers of these rows, or the one of all rows."""
@@ -61,14 +61,14 @@ def buckets(offsets: Tensor) -> list[Bucket]:
 def _bucket(rows: Tensor, begin: Tensor, lengths: Tensor, width: int) -> Bucket:
     place = torch.arange(width, device=rows.device)
     mask = place < lengths[rows].unsqueeze(-1)
-    index = torch.where(mask, begin[rows].unsqueeze(-1) + place, 0)
-    return Bucket(rows, index, mask, mask.flatten().nonzero().squeeze(-1))
+    source = torch.where(mask, begin[rows].unsqueeze(-1) + place, 0)
+    return Bucket(rows, source, mask, mask.flatten().nonzero().squeeze(-1))
 
 
 def per_score(results: Sequence[Tensor], parts: Sequence[Bucket]) -> Tensor:
     """Results of the padded rows, one for every score, one row behind another again."""
     found = torch.cat([r.flatten()[part.inside] for r, part in zip(results, parts, strict=True)])
-    places = torch.cat([part.index.flatten()[part.inside] for part in parts])
+    places = torch.cat([part.source.flatten()[part.inside] for part in parts])
     return torch.empty_like(found).index_copy(0, places, found)
 
 

@@ -4,8 +4,8 @@ Contract. `scores` is (total,), `offsets` int64 (rows + 1,), dense, beside the s
 from 0 to total: equal ones have an empty row between them. Numbers per row (k, temperature) are
 float64, (rows,) or one for all. What is asked of a row and what comes back is what the kernels of
 matrices say, `threshold/`, `order/`, `placement/` and `sort/`: a row has the results that it has
-alone. A k may be more than the row has scores; these p are 1 then. Thresholds are stacked (2, rows),
-and indices, int32 or int64, count within their rows.
+alone. A k may be more than the row has scores; these p are 1 then. Thresholds are stacked, (2,
+rows), and indices, int32 or int64, count within their rows.
 
 The compiled library has no other kernels for this: they take the offsets beside their arguments,
 and share rows out among threads by the number of scores. The reference pads rows of about the same
@@ -143,8 +143,8 @@ _sort = Operator(
 class _Ragged(Fused):
     """A fused kernel whose first tensor beside the scores are the offsets."""
 
-    def rows_of(self, scores: Tensor, offsets: Tensor, *tensors: Tensor) -> Sequence[int]:
-        return (offsets.shape[0] - 1,)
+    def rows_of(self, scores: Tensor, *tensors: Tensor) -> Sequence[int]:
+        return (tensors[0].shape[0] - 1,)
 
     def serves(
         self, scores: Tensor, temperature: Tensor, *options: Any, tensors: Sequence[Tensor] = ()

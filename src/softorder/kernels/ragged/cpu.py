@@ -23,9 +23,7 @@ def forward(
     return p, _solve(scores, offsets, k, temperature, density, p)
 
 
-def solve(
-    scores: Tensor, offsets: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> Tensor:
+def solve(scores: Tensor, offsets: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
     """The thresholds alone."""
     return _solve(scores.contiguous(), offsets, k, temperature, density, None)
 

@@ -27,9 +27,7 @@ def forward(
     return per_score([p for p, _ in found], parts), _columns([b for _, b in found], parts)
 
 
-def solve(
-    scores: Tensor, offsets: Tensor, k: Tensor, temperature: Tensor, density: int
-) -> Tensor:
+def solve(scores: Tensor, offsets: Tensor, k: Tensor, temperature: Tensor, density: int) -> Tensor:
     """Thresholds: centres and rests, stacked (2, rows)."""
     parts, law = buckets(offsets), density_of(density)
     wide = scores.to(exact(scores.dtype))
