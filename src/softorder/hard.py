@@ -34,7 +34,7 @@ def topk(
     tensor([1.0000, 0.0000, 0.2500, 0.0000])
     """
     _check.flag("largest", largest)
-    if _forms.special(scores, dim):
+    if _forms.special_or_jagged(scores, dim):
         _check.floating_dtype("scores", scores)
         if _forms.is_jagged(scores):
             return _jagged("topk", scores, dim, mask, k, largest=largest)

@@ -24,9 +24,12 @@ Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
 
 def special(scores: Tensor, dim: Axes) -> bool:
     """Whether the operator has to hand itself over."""
-    return type(dim) is not int or (
-        type(scores) not in _check.PLAIN and (is_dtensor(scores) or is_jagged(scores))
-    )
+    return type(dim) is not int or (type(scores) not in _check.PLAIN and is_dtensor(scores))
+
+
+def special_or_jagged(scores: Tensor, dim: Axes) -> bool:
+    """The same of an operator that takes rows of different lengths, too."""
+    return special(scores, dim) or (type(scores) not in _check.PLAIN and is_jagged(scores))
 
 
 def is_jagged(scores: Any) -> bool:

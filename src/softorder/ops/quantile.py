@@ -58,7 +58,7 @@ def soft_quantile(
     torch.Size([2, 2])
     """
     _check.flag("keepdim", keepdim)
-    if _forms.special(scores, dim):
+    if _forms.special_or_jagged(scores, dim):
         _check.floating_dtype("scores", scores)
         if _forms.is_jagged(scores):
             from softorder.ragged import _jagged, soft

@@ -63,7 +63,7 @@ def soft_rank(
     >>> so.soft_rank(scores, temperature=1.0, descending=True).numpy().round(3)
     array([2.954, 1.616, 3.814, 1.616], dtype=float32)
     """
-    if _forms.special(scores, dim):
+    if _forms.special_or_jagged(scores, dim):
         _check.floating_dtype("scores", scores)
         numbers, options = (
             {"temperature": temperature},

@@ -46,7 +46,7 @@ def soft_sort(
     >>> so.soft_sort(scores, temperature=0.01, descending=True).numpy().round(3)
     array([ 2.007,  1.993,  0.3  , -1.   ], dtype=float32)
     """
-    if type(dim) is int and _forms.special(scores, dim):
+    if type(dim) is int and _forms.special_or_jagged(scores, dim):
         _check.floating_dtype("scores", scores)
         numbers, options = (
             {"temperature": temperature},

@@ -98,7 +98,7 @@ def _apply(
     mask: Tensor | None,
 ) -> Tensor:
     _check.flag("largest", largest)
-    if _forms.special(scores, dim):
+    if _forms.special_or_jagged(scores, dim):
         return _special(operator, scores, k, method, temperature, dim, largest, mask)
     assert isinstance(dim, int)
     _check.scores(scores, dim)

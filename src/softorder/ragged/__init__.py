@@ -7,7 +7,7 @@ operators without `ragged` take as they are.
 >>> import torch, softorder as so
 >>> values, offsets = torch.tensor([3.0, 1.0, 2.0, 5.0, 4.0]), torch.tensor([0, 3, 3, 5])
 >>> so.ragged.soft_topk(values, offsets, 1, temperature=0.1).numpy().round(3)
-array([1., 0., 0., 1., 0.], dtype=float32)
+array([0.997, 0.   , 0.003, 0.997, 0.003], dtype=float32)
 """
 
 from softorder.ragged import hard
