@@ -21,10 +21,10 @@ from softorder import (
     networks,
     nn,
     ragged,
+    relaxations,
     sampling,
 )
 from softorder import hard as hard
-from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     calibrate_temperature,
     fsum,
@@ -43,6 +43,7 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
+from softorder.relaxations import Sinkhorn, methods
 
 try:
     __version__ = version("softorder")
@@ -72,6 +73,7 @@ __all__ = [
     "perturbed_permutation",
     "perturbed_topk",
     "ragged",
+    "relaxations",
     "sampling",
     "sinkhorn",
     "soft_median",

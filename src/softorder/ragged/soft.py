@@ -14,10 +14,10 @@ from softorder.densities import Density
 from softorder.kernels import ragged as kernels
 from softorder.kernels._operators import Fused
 from softorder.kernels.ragged import Bucket, own_ranks
-from softorder.methods import FSumMethod, Method, ThresholdMethod, fused
-from softorder.methods import ragged as methods
 from softorder.ops._method import computation, method_of
 from softorder.ragged._rows import Number, Rows, of
+from softorder.relaxations import FSumMethod, Method, ThresholdMethod, fused
+from softorder.relaxations import ragged as relaxations
 
 
 def soft_topk(
@@ -56,7 +56,7 @@ def soft_topk(
     rows, served = _topk_rows("soft_topk", *arguments)
     if isinstance(served, ThresholdMethod) and served.number is not None and _seen(rows):
         numbers = rows.number(k), rows.number(temperature)
-        return methods.soft_topk(rows.values, rows.offsets, *numbers, served.number)
+        return relaxations.soft_topk(rows.values, rows.offsets, *numbers, served.number)
     return _padded_topk(ops.soft_topk, rows, k, method, temperature)
 
 
@@ -81,7 +81,7 @@ def log_soft_topk(
     rows, served = _topk_rows("log_soft_topk", *arguments)
     if isinstance(served, ThresholdMethod) and served.number is not None and _seen(rows):
         numbers = rows.number(k), rows.number(temperature)
-        found = methods.log_soft_topk(rows.wide(), rows.offsets, *numbers, served.density)
+        found = relaxations.log_soft_topk(rows.wide(), rows.offsets, *numbers, served.density)
         return found.to(values.dtype)
     return _padded_topk(ops.log_soft_topk, rows, k, method, temperature)
 
@@ -283,7 +283,7 @@ def soft_quantile(
     served = method_of("soft_quantile", method)
     levels = _axis.leading_last(q, values)
     if isinstance(served, FSumMethod) and served.number >= 0 and _seen(rows):
-        found = methods.quantiles(
+        found = relaxations.quantiles(
             rows.values, rows.offsets, levels, rows.number(temperature), served.density
         )
     else:

@@ -1,7 +1,7 @@
 """Methods of densities on rows of different lengths, one behind another.
 
 First derivatives of p, ranks, sorts and placements come from kernels. All others come from the
-formulas for rows that are cut (`methods/threshold.py`), whose sums are those of segments, or from
+formulas for rows that are cut (`relaxations/threshold.py`), whose sums are those of segments, or from
 buckets of padded rows.
 """
 
@@ -21,7 +21,7 @@ from softorder.kernels._density_numbers import density_of, number_of
 from softorder.kernels._operators import library
 from softorder.kernels.formulas import distance, exact, inverse
 from softorder.kernels.ragged import Segments
-from softorder.methods.threshold import differentiable_distance
+from softorder.relaxations.threshold import differentiable_distance
 
 
 def soft_topk(
