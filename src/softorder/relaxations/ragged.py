@@ -1,8 +1,8 @@
 """Methods of densities on rows of different lengths, one behind another.
 
 First derivatives of p, ranks, sorts and placements come from kernels. All others come from the
-formulas for rows that are cut (`relaxations/threshold.py`), whose sums are those of segments, or from
-buckets of padded rows.
+formulas for rows that are cut (`relaxations/threshold.py`), whose sums are those of segments, or
+from buckets of padded rows.
 """
 
 from __future__ import annotations
