@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -140,40 +141,18 @@ def losses(
     return placement.losses(scores, temperature, first, last, descending, density, offsets)
 
 
-def rank_vjp(
-    upstream: Tensor,
-    kept: Sequence[Tensor],
-    temperature: Tensor,
-    descending: bool,
-    by_temperature: bool,
-    density: int,
-) -> tuple[Tensor, Tensor]:
-    _, *found, offsets = kept
-    settings = temperature, descending, by_temperature, density
-    return order.gradients("soft_rank_backward", upstream, found, *settings, offsets)
+def _vjp_of(kernel: str) -> Callable[..., tuple[Tensor, Tensor]]:
+    def vjp(upstream: Tensor, kept: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor]:
+        _, *found, offsets = kept
+        return order.gradients(kernel, upstream, found, *settings, offsets)
+
+    return vjp
 
 
-def sort_vjp(
-    upstream: Tensor,
-    kept: Sequence[Tensor],
-    temperature: Tensor,
-    descending: bool,
-    by_temperature: bool,
-    density: int,
-) -> tuple[Tensor, Tensor]:
-    _, *found, offsets = kept
-    settings = temperature, descending, by_temperature, density
-    return order.gradients("soft_sort_backward", upstream, found, *settings, offsets)
+rank_vjp = _vjp_of("soft_rank_backward")
+sort_vjp = _vjp_of("soft_sort_backward")
 
 
-def losses_vjp(
-    upstream: Tensor,
-    kept: Sequence[Tensor],
-    temperature: Tensor,
-    descending: bool,
-    by_temperature: bool,
-    density: int,
-) -> tuple[Tensor, Tensor]:
+def losses_vjp(upstream: Tensor, kept: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor]:
     *found, offsets, first, last = kept
-    settings = temperature, descending, by_temperature, density
     return placement.vjp(upstream, (*found, first, last), *settings, offsets)
