@@ -144,7 +144,7 @@ def losses(
 def _vjp_of(kernel: str) -> Callable[..., tuple[Tensor, Tensor]]:
     def vjp(upstream: Tensor, kept: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor]:
         _, *found, offsets = kept
-        return order.gradients(kernel, upstream, found, *settings, offsets)
+        return order.gradients(kernel, upstream, found, *settings, offsets=offsets)
 
     return vjp
 
@@ -155,4 +155,4 @@ sort_vjp = _vjp_of("soft_sort_backward")
 
 def losses_vjp(upstream: Tensor, kept: Sequence[Tensor], *settings: Any) -> tuple[Tensor, Tensor]:
     *found, offsets, first, last = kept
-    return placement.vjp(upstream, (*found, first, last), *settings, offsets)
+    return placement.vjp(upstream, (*found, first, last), *settings, offsets=offsets)
