@@ -51,7 +51,7 @@ def derive(records: list[Record], memories: list[Memory]) -> list[Figure]:
 SUBJECT = Subject(
     stem="ragged",
     times="Rows of different lengths, milliseconds",
-    worst="nothing else",
+    worst="one case",
     plot="Rows of different lengths",
     derive=derive,
 )

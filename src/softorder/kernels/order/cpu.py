@@ -77,6 +77,7 @@ def gradients(
     descending: bool,
     by_temperature: bool,
     density: int,
+    *,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Those of the scores and, if wanted, of the temperature of every row."""

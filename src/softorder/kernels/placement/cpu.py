@@ -36,6 +36,7 @@ def vjp(
     descending: bool,
     by_temperature: bool,
     density: int,
+    *,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     scores, values, order, *places = (value.contiguous() for value in kept)
