@@ -94,7 +94,34 @@ class LossCase:
         return torch.randint(self.shape.n, (self.shape.rows,), generator=generator)
 
 
-Problem = Case | OrderingCase | PatternCase | LossCase
+@dataclass(frozen=True)
+class RaggedCase:
+    """Rows of different lengths, one behind another: many short ones, and a few very long ones.
+
+    The lengths follow a law with the tail of ℓ^(-10/7), 100 in the mean and shape.n at the most.
+    """
+
+    shape: Shape
+    operator: str
+    method: str
+    temperature: float = 0.1
+
+    def __str__(self) -> str:
+        return f"{self.operator} {self.method}"
+
+    def lengths(self) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(0)
+        share = torch.rand(self.shape.rows, generator=generator, dtype=torch.float64)
+        return (44 * (share**-0.7 - 1)).clamp(max=self.shape.n).long()
+
+    def offsets(self) -> torch.Tensor:
+        return torch.nn.functional.pad(self.lengths().cumsum(0), (1, 0))
+
+    def scores(self) -> torch.Tensor:
+        return normal_scores(Shape(1, int(self.lengths().sum()))).squeeze(0)
+
+
+Problem = Case | OrderingCase | PatternCase | LossCase | RaggedCase
 
 
 def normal_scores(shape: Shape) -> torch.Tensor:

@@ -17,6 +17,7 @@ _SUITES = (
     "families",
     "sampling",
     "losses",
+    "ragged",
     "levels",
     "compile",
     "sharded",
@@ -35,6 +36,7 @@ examples:
   softorder bench families                  networks, row softmax, permutahedron
   softorder bench sampling                  k-hot draws and their log-probabilities
   softorder bench losses                    top-k losses against torch's cross_entropy
+  softorder bench ragged                    rows of different lengths against padding
   softorder bench levels                    the same kernels at every SIMD level of this CPU
   softorder bench compile                   compiled graphs against eager mode
   softorder bench goals                     what must be reached, at two SIMD levels

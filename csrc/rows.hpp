@@ -13,11 +13,11 @@ namespace softorder {
 
 // Where the rows of all operands are. `given` is what kernels/_layout.py packs: the number of axes that
 // number the rows, their sizes, then for every operand its strides along these and, last, along a row.
-// Strides count elements. Without it operands are dense, rows × n.
+// Strides count elements. Without it operands are dense, rows × n, or begin at `offsets`.
 class Layout {
  public:
-  Layout(const std::int64_t* given, std::size_t rows, std::size_t n)
-      : plain_{1, std::int64_t(rows), std::int64_t(n), 1}, given_(given) {}
+  Layout(const std::int64_t* given, std::size_t rows, std::size_t n, const std::int64_t* offsets = nullptr)
+      : plain_{1, std::int64_t(rows), std::int64_t(n), 1}, given_(given), offsets_(offsets) {}
 
   const std::int64_t* strides(std::size_t operand) const {
     return given_ ? given_ + 1 + axes() + operand * (axes() + 1) : plain_ + 2;
@@ -26,6 +26,7 @@ class Layout {
 
   // Where a row begins.
   std::ptrdiff_t offset(std::size_t row, const std::int64_t* strides) const {
+    if (offsets_) return offsets_[row];
     std::ptrdiff_t offset = 0;
     std::size_t axis = axes() - 1;
     for (; axis > 0; --axis) {
@@ -50,7 +51,7 @@ class Layout {
   std::size_t size(std::size_t axis) const { return std::size_t(numbers()[1 + axis]); }
 
   std::int64_t plain_[4];
-  const std::int64_t* given_;
+  const std::int64_t *given_, *offsets_;
 };
 
 constexpr std::size_t kTogether = 16;  // rows that lie across the memory: so many share their cache lines

@@ -18,6 +18,7 @@ namespace softorder {
 template <class T> class Scratch {
  public:
   explicit Scratch(std::size_t count) {
+    if (count == 0) return;
     constexpr std::size_t huge = std::size_t(1) << 21;
     const std::size_t bytes = count * sizeof(T) + 64;
     const std::size_t alignment = bytes >= huge ? huge : 64;
@@ -35,7 +36,7 @@ template <class T> class Scratch {
   T* get() const { return data_; }
 
  private:
-  T* data_;
+  T* data_ = nullptr;
 };
 
 template <class T> struct Allocator {

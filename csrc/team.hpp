@@ -67,16 +67,19 @@ struct Team {
   }
 };
 
+constexpr std::size_t kGrain = 16384;  // elements: the work that pays for a second thread
+
+// How many threads so many elements pay for.
+inline int useful_threads(std::size_t elements, int most) {
+  const std::size_t parts = std::max<std::size_t>(1, elements / kGrain);
+  return static_cast<int>(std::min<std::size_t>({parts, std::size_t(std::max(most, 1)), Team::kMost}));
+}
+
 // Calls work(first_row, last_row, team_for_one_row) for a matrix of rows × n: many rows are shared
-// out, few long ones get all threads each. A grain is the work that pays for a second thread.
+// out, few long ones get all threads each.
 template <class Work> void for_rows(std::size_t rows, std::size_t n, int threads, Work work) {
-  constexpr std::size_t grain = 16384;
-  const auto useful = [&](std::size_t elements, int most) {
-    const std::size_t parts = std::max<std::size_t>(1, elements / grain);
-    return static_cast<int>(std::min<std::size_t>({parts, std::size_t(std::max(most, 1)), Team::kMost}));
-  };
-  const int all = useful(rows * n, threads);
-  if (rows < 2 * std::size_t(all)) return work(0, rows, Team{useful(n, all)});
+  const int all = useful_threads(rows * n, threads);
+  if (rows < 2 * std::size_t(all)) return work(0, rows, Team{useful_threads(n, all)});
   Team{all}.split_evenly(rows, [&](std::size_t begin, std::size_t end) { work(begin, end, Team{1}); });
 }
 

@@ -30,7 +30,7 @@ def test_the_table_of_files_is_complete(folder, pattern):
 def test_csrc_mirrors_the_folders_of_the_kernels():
     kernels = {p.parent.name for p in (_ROOT / "src/softorder/kernels").glob("*/cpu.py")}
     compiled = {p.parent.name for p in (_ROOT / "csrc").glob("*/*.cpp")}
-    assert kernels == compiled
+    assert kernels - {"ragged"} == compiled  # which calls those of others
 
 
 def test_every_kernel_has_a_contract_and_a_reference():

@@ -3,13 +3,14 @@
 #include "kernels.hpp"
 
 #include "order/densities.hpp"
+#include "ragged.hpp"
 #include "sort/sorted_row.hpp"
 
 namespace softorder {
 namespace {
 
 template <class T> T* row_of(const void* matrix, const SoftOrder& a, std::size_t row) {
-  return static_cast<T*>(const_cast<void*>(matrix)) + row * a.n;
+  return static_cast<T*>(const_cast<void*>(matrix)) + begin_of(a, row);
 }
 
 // Order: LaplaceOrder<T>, or that of another density.
@@ -17,7 +18,7 @@ template <class T, class Order> struct Row : SortedRow<T> {
   double temperature;
 
   Row(const SoftOrder& a, std::size_t row)
-      : SortedRow<T>(row_of<T>(a.values, a, row), a.order + row * a.n, a.n),
+      : SortedRow<T>(row_of<T>(a.values, a, row), a.order + begin_of(a, row), length_of(a, row)),
         temperature(a.temperature[row * a.temperature_stride]) {}
 
   Order sums(Team team) const { return {this->finite_values(), this->finite, temperature, team}; }
@@ -26,7 +27,7 @@ template <class T, class Order> struct Row : SortedRow<T> {
 template <class T, class Order> void write_ranks(const SoftOrder& a, std::size_t i, Team team) {
   const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
-  if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
+  if (row.spoiled) return std::fill(out, out + row.n, kNan<T>);
   if (row.finite > 0) row.sums(team).ranks(row.finite_order(), out, a.descending, row.present());
   row.finish_ranks(out, a.descending);
 }
@@ -34,7 +35,7 @@ template <class T, class Order> void write_ranks(const SoftOrder& a, std::size_t
 template <class T, class Order> void write_rank_gradients(const SoftOrder& a, std::size_t i, Team team) {
   const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
-  if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
+  if (row.spoiled || row.finite < row.n) std::fill(out, out + row.n, T(0));
   if (a.grad_temperature) a.grad_temperature[i] = 0;
   if (row.spoiled || row.finite == 0) return;
   const T* upstream = row_of<T>(a.upstream, a, i);
@@ -44,28 +45,28 @@ template <class T, class Order> void write_rank_gradients(const SoftOrder& a, st
 }
 
 template <class T> Roots<T> roots_of(const SoftOrder& a, std::size_t row, T* t) {
-  return {t, a.segment + row * a.n, row_of<T>(a.rest, a, row), row_of<T>(a.slope, a, row)};
+  return {t, a.segment + begin_of(a, row), row_of<T>(a.rest, a, row), row_of<T>(a.slope, a, row)};
 }
 
 template <class T, class Order> void write_sorted(const SoftOrder& a, std::size_t i, Team team) {
   const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
-  if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
+  if (row.spoiled) return std::fill(out, out + row.n, kNan<T>);
   if (row.finite > 0) row.sums(team).roots(sort_levels(row.finite), roots_of<T>(a, i, out));
-  std::fill(out + row.finite, out + a.n, kInfinity<T>);
+  std::fill(out + row.finite, out + row.n, kInfinity<T>);
   if (!a.descending) return;
   std::reverse(out, out + row.present());
-  std::fill(out + row.present(), out + a.n, -kInfinity<T>);
+  std::fill(out + row.present(), out + row.n, -kInfinity<T>);
 }
 
 template <class T, class Order> void write_sort_gradients(const SoftOrder& a, std::size_t i, Team team) {
   const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
-  if (row.spoiled || row.finite < a.n) std::fill(out, out + a.n, T(0));
+  if (row.spoiled || row.finite < row.n) std::fill(out, out + row.n, T(0));
   if (a.grad_temperature) a.grad_temperature[i] = 0;
   if (row.spoiled || row.finite == 0) return;
   const T* upstream = row_of<T>(a.upstream, a, i);
-  Scratch<T> mirrored(a.descending ? a.n : 0);
+  Scratch<T> mirrored(a.descending ? row.n : 0);
   if (a.descending) {
     std::reverse_copy(upstream, upstream + row.present(), mirrored.get());
     upstream = mirrored.get();
@@ -78,12 +79,12 @@ template <class T, class Order> void write_sort_gradients(const SoftOrder& a, st
 
 // Calls finish(a, row, team) for every row, which it has sorted before if there are scores.
 template <class T, class Finish> void run(const SoftOrder& a, Finish finish) {
-  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    Scratch<Word> words(a.scores ? 2 * a.n : 0);
+  for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
+    Scratch<Word> words(a.scores ? 2 * longest_of(a, begin, end) : 0);
     for (std::size_t row = begin; row < end; ++row) {
       if (a.scores) {
-        T* values = row_of<T>(a.values, a, row);
-        sort_row<T>(row_of<T>(a.scores, a, row), a.n, values, a.order + row * a.n, words.get(), team);
+        const std::size_t first = begin_of(a, row), n = length_of(a, row);
+        sort_row<T>(row_of<T>(a.scores, a, row), n, row_of<T>(a.values, a, row), a.order + first, words.get(), team);
       }
       finish(a, row, team);
     }

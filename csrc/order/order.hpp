@@ -6,7 +6,7 @@
 
 namespace softorder {
 
-// Matrices are dense, rows × n, of float (wide = 0) or double (wide = 1). The temperature's stride is
+// Matrices are dense, rows × n or (see ragged.hpp) in rows of their own lengths, of float (wide = 0) or double (wide = 1). The temperature's stride is
 // 1, or 0 when one number serves every row.
 struct SoftOrder {
   const void* scores;       // forward only
@@ -19,6 +19,7 @@ struct SoftOrder {
   void* rest;
   void* slope;
   double* grad_temperature;  // backward only, one per row; may be null
+  const std::int64_t* offsets;  // may be null: rows of different lengths, n is not used
   std::size_t rows, n, temperature_stride;
   std::int32_t density, descending, wide, threads;
 };

@@ -9,6 +9,7 @@
 
 #include "order/densities.hpp"
 #include "placement/share.hpp"
+#include "ragged.hpp"
 #include "sort/sorted_row.hpp"
 
 namespace softorder {
@@ -19,7 +20,7 @@ template <> struct ShareOf<LaplaceOrder<double>> { using Type = LaplaceShare; };
 template <> struct ShareOf<UniformOrder<double>> { using Type = UniformShare; };
 
 template <class T> T* row_of(const void* matrix, const Placement& a, std::size_t row) {
-  return static_cast<T*>(const_cast<void*>(matrix)) + row * a.n;
+  return static_cast<T*>(const_cast<void*>(matrix)) + begin_of(a, row);
 }
 
 // The thresholds that a score wants to be between, by their levels; or what else there is to say of its loss.
@@ -41,11 +42,11 @@ template <class T, class Order> class PlacedRow {
   PlacedRow(const Placement& a, std::size_t i, Team team, const Buffers& buffers)
       : a_(a),
         team_(team),
-        row_(row_of<T>(a.values, a, i), a.order + i * a.n, a.n),
+        row_(row_of<T>(a.values, a, i), a.order + begin_of(a, i), length_of(a, i)),
         tau_(a.temperature[i * a.temperature_stride]),
         scores_(row_of<T>(a.scores, a, i)),
-        first_(a.first + i * a.n),
-        last_(a.last + i * a.n),
+        first_(a.first + begin_of(a, i)),
+        last_(a.last + begin_of(a, i)),
         x_(buffers.x.get()),
         centres_(buffers.centres.get()),
         rests_(buffers.rests.get()),
@@ -74,10 +75,10 @@ template <class T, class Order> class PlacedRow {
 
   // The gradient of the scores; returns that of τ if it is wanted.
   double gradients(const double* upstream, T* out, bool by_temperature) const {
-    std::fill(out, out + a_.n, T(0));
+    std::fill(out, out + row_.n, T(0));
     if (row_.spoiled || row_.finite == 0) return 0;
-    Scratch<double> pulled(a_.n), above(a_.n), below(a_.n), pulls(row_.finite + 1);
-    Scratch<Wish> wanted(a_.n);
+    Scratch<double> pulled(row_.n), above(row_.n), below(row_.n), pulls(row_.finite + 1);
+    Scratch<Wish> wanted(row_.n);
     const double heat = each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wish* wishes) {
       std::copy(wishes, wishes + count, wanted.get() + from);
       return pull(upstream + from, count, at, wishes, above.get() + from, below.get() + from);
@@ -86,7 +87,7 @@ template <class T, class Order> class PlacedRow {
     const double* const by_level = pulls.get() + 1;
     order().roots_vjp(levels(), row_.finite_order(), by_level, roots_, pulled.get());
     const double inverse = 1 / tau_;
-    for (std::size_t i = 0; i < a_.n; ++i) {
+    for (std::size_t i = 0; i < row_.n; ++i) {
       if (std::isfinite(scores_[i])) out[i] = T(pulled.get()[i] + inverse * (above.get()[i] - below.get()[i]));
     }
     if (!by_temperature) return 0;
@@ -115,7 +116,7 @@ template <class T, class Order> class PlacedRow {
 
   // Calls work(from, count, distances, wishes) for pieces of the row, as its scores come; the sum of its results.
   template <class Work> double each_piece(Work work) const {
-    return team_.sum<double>(a_.n, [&](std::size_t begin, std::size_t end, int) {
+    return team_.sum<double>(row_.n, [&](std::size_t begin, std::size_t end, int) {
       Distances at;
       Wish wishes[Distances::kMost];
       double total = 0;
@@ -157,7 +158,7 @@ template <class T, class Order> class PlacedRow {
   void gather(const Wish* wishes, const double* above, const double* below, double* pulls) const {
     std::fill(pulls, pulls + row_.finite + 1, 0.0);
     const double inverse = 1 / tau_;
-    for (std::size_t i = 0; i < a_.n; ++i) {
+    for (std::size_t i = 0; i < row_.n; ++i) {
       const Wish& wish = wishes[i];
       if (wish.kind != Wish::between) continue;
       pulls[wish.low] += inverse * below[i];
@@ -177,22 +178,23 @@ template <class T, class Order> class PlacedRow {
 };
 
 template <class T, class Order> void forward(const Placement& a) {
-  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    const Buffers buffers(a.n);
-    Scratch<Word> words(2 * a.n);
+  for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
+    const Buffers buffers(longest_of(a, begin, end));
+    Scratch<Word> words(2 * longest_of(a, begin, end));
     for (std::size_t i = begin; i < end; ++i) {
-      sort_row<T>(row_of<T>(a.scores, a, i), a.n, row_of<T>(a.values, a, i), a.order + i * a.n, words.get(), team);
-      PlacedRow<T, Order>(a, i, team, buffers).losses(a.losses + i * a.n);
+      const std::size_t first = begin_of(a, i), n = length_of(a, i);
+      sort_row<T>(row_of<T>(a.scores, a, i), n, row_of<T>(a.values, a, i), a.order + first, words.get(), team);
+      PlacedRow<T, Order>(a, i, team, buffers).losses(a.losses + first);
     }
   });
 }
 
 template <class T, class Order> void backward(const Placement& a) {
-  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    const Buffers buffers(a.n);
+  for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
+    const Buffers buffers(longest_of(a, begin, end));
     for (std::size_t i = begin; i < end; ++i) {
       const PlacedRow<T, Order> row(a, i, team, buffers);
-      const double heat = row.gradients(a.upstream + i * a.n, row_of<T>(a.gradient, a, i), a.grad_temperature != nullptr);
+      const double heat = row.gradients(a.upstream + begin_of(a, i), row_of<T>(a.gradient, a, i), a.grad_temperature != nullptr);
       if (a.grad_temperature) a.grad_temperature[i] = heat;
     }
   });

@@ -7,7 +7,7 @@
 namespace softorder {
 
 // -log Σ_j P[j, i] over the places j from first_i to last_i, P being the soft permutation of a row. Matrices are
-// dense, rows × n; scores, values and the gradient of float (wide = 0) or double (wide = 1).
+// dense, rows × n or (see ragged.hpp) in rows of their own lengths; scores, values and the gradient of float (wide = 0) or double (wide = 1).
 struct Placement {
   const void* scores;
   const double* temperature;
@@ -19,6 +19,7 @@ struct Placement {
   std::int32_t* order;     // forward pass, read by the backward pass
   void* gradient;          // backward only
   double* grad_temperature;  // backward only, one per row; may be null
+  const std::int64_t* offsets;  // may be null: rows of different lengths, n is not used
   std::size_t rows, n, temperature_stride;
   std::int32_t density, descending, wide, threads;
 };

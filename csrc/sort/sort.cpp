@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "failure.hpp"
+#include "ragged.hpp"
 #include "sort/radix.hpp"
 #include "scratch.hpp"
 
@@ -11,15 +12,16 @@ namespace {
 template <class F> void run(const Sort& a) {
   using Bits = typename F::Bits;
   static_assert(sizeof(Word) == sizeof(std::int64_t));
-  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    Scratch<Word> scratch(a.n);
+  for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
+    Scratch<Word> scratch(longest_of(a, begin, end));
     for (std::size_t row = begin; row < end; ++row) {
-      const Bits* scores = static_cast<const Bits*>(a.scores) + row * a.n;
-      Bits* values = static_cast<Bits*>(a.values) + row * a.n;
-      std::int64_t* order = a.order + row * a.n;
+      const std::size_t first = begin_of(a, row);
+      const Bits* scores = static_cast<const Bits*>(a.scores) + first;
+      Bits* values = static_cast<Bits*>(a.values) + first;
+      std::int64_t* order = a.order + first;
       // The place of the result serves as the other buffer: it is written behind where it is read.
       RowSorter<F> sorter(scratch.get(), reinterpret_cast<Word*>(order), team);
-      sorter.sort(scores, a.n, [=](std::size_t place, typename F::Key key, std::size_t index) {
+      sorter.sort(scores, length_of(a, row), [=](std::size_t place, typename F::Key key, std::size_t index) {
         values[place] = F::ambiguous(key) ? scores[index] : F::bits(key);
         order[place] = static_cast<std::int64_t>(index);
       });

@@ -8,11 +8,12 @@
 
 namespace softorder {
 
-// Matrices are dense, rows × n, in the given format.
+// Matrices are dense, rows × n or (see ragged.hpp) in rows of their own lengths, in the given format.
 struct Sort {
   const void* scores;
   void* values;
   std::int64_t* order;
+  const std::int64_t* offsets;  // may be null: rows of different lengths, n is not used
   std::size_t rows, n;
   std::int32_t format, threads;
 };

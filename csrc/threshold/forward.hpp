@@ -1,6 +1,7 @@
 // Thresholds and p of the rows of a call.
 #pragma once
 
+#include "ragged.hpp"
 #include "rows.hpp"
 #include "scratch.hpp"
 #include "threshold/solver.hpp"
@@ -63,10 +64,11 @@ template <class T> std::size_t list_participants(const T* x, std::size_t n, T* l
 // `staged`, in a copy. A mask leaves it a list of the scores that take part, and the row is read chunk by chunk.
 template <class F, class T> class Forward {
  public:
-  Forward(const TopkForward& a, const Layout& layout, Team team)
+  // `longest`: of the rows to come.
+  Forward(const TopkForward& a, const Layout& layout, Team team, std::size_t longest)
       : a_(a), team_(team), layout_(layout), scores_(a.scores, static_cast<FloatFormat>(a.format), layout, 0),
         p_(a.p, static_cast<FloatFormat>(a.format), layout, 1), mask_(a.mask, layout, 2),
-        solver_scratch_(Solver<F, T>::scratch_size(a.n)), solver_(solver_scratch_.get(), team) {}
+        solver_scratch_(Solver<F, T>::scratch_size(longest)), solver_(solver_scratch_.get(), team) {}
 
   void run(std::size_t begin, std::size_t end) {
     if (a_.n > 0 && a_.n <= Tile<F, T>::kMostScores && end - begin >= 4) return run_tiles(begin, end);
@@ -80,7 +82,7 @@ template <class F, class T> class Forward {
       count = across ? std::min({kTogether, layout_.neighbours(first), end - first}) : 1;
       take(first, count);
       for (std::size_t i = 0; i < count; ++i) {
-        at_ = {first + i, i * length_};
+        at_ = {first + i, i * length_, a_.n};
         T* const p = !p_ || mask_ ? nullptr : p_.dense() ? p_.row(at_.row) : left.get();
         const Answer<T> answer = solve(p);
         finish(answer, solver_.scale(), p);
@@ -89,7 +91,66 @@ template <class F, class T> class Forward {
     }
   }
 
+  // Rows of different lengths; short ones side by side, in the order of these.
+  void run_ragged(std::size_t begin, std::size_t end) {
+    constexpr std::size_t kinds = Tile<F, T>::kMostScores + 2;  // the last one: too long to be side by side
+    const auto kind = [&](std::size_t row) { return std::min(length_of(a_, row), kinds - 1); };
+    std::size_t starts[kinds + 1] = {};
+    for (std::size_t row = begin; row < end; ++row) ++starts[kind(row) + 1];
+    for (std::size_t i = 0; i < kinds; ++i) starts[i + 1] += starts[i];
+    Vector<std::size_t> sorted(end - begin);
+    const std::size_t first_short = starts[1], first_long = starts[kinds - 1];
+    for (std::size_t row = begin; row < end; ++row) sorted[starts[kind(row)]++] = row;
+    const std::size_t* const rows = sorted.data();
+    run_alone(rows, first_short);
+    run_together(rows + first_short, first_long - first_short);
+    run_alone(rows + first_long, end - begin - first_long);
+  }
+
  private:
+  void run_together(const std::size_t* sorted, std::size_t count) {
+    using Rows = Tile<F, T>;
+    const Scratch<T> stage(count > 0 ? Rows::kRows * Rows::kMostScores : 0);
+    stage_ = stage.get();
+    Rows tile(Rows::kMostScores, a_.p != nullptr);
+    typename Rows::Row rows[Rows::kRows];
+    for (; count > 0; sorted += Rows::kRows) {
+      const std::size_t lanes = std::min(Rows::kRows, count), n = length_of(a_, sorted[lanes - 1]);
+      for (std::size_t i = 0; i < lanes; ++i) {
+        rows[i] = {k(sorted[i]), temperature(sorted[i])};
+        T* const copy = stage_ + i * n;
+        scores_.read(sorted[i], 0, length_of(a_, sorted[i]), copy);
+        std::fill(copy + length_of(a_, sorted[i]), copy + n, -std::numeric_limits<T>::infinity());
+      }
+      tile.resize(n);
+      tile.solve(stage_, rows, lanes);
+      for (std::size_t i = 0; i < lanes; ++i) {
+        at_ = {sorted[i], i * n, length_of(a_, sorted[i])};
+        finish(complete(rows[i]), tile.scale(i), nullptr);
+      }
+      count -= lanes;
+    }
+  }
+
+  void run_alone(const std::size_t* rows, std::size_t count) {
+    const bool staged = !(scores_.dense() && (!p_ || p_.dense()));
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < count; ++i) longest = std::max(longest, length_of(a_, rows[i]));
+    const Scratch<T> stage(staged ? longest : 0);
+    stage_ = staged ? stage.get() : nullptr;
+    for (std::size_t i = 0; i < count; ++i) {
+      at_ = {rows[i], 0, length_of(a_, rows[i])};
+      if (staged) {
+        team_.split(at_.n, [&](std::size_t begin, std::size_t end, int) {
+          scores_.read(at_.row, begin, end, stage_ + begin);
+        });
+      }
+      T* const p = p_ && p_.dense() ? p_.row(at_.row) : nullptr;
+      const Answer<T> answer = solve(p);
+      finish(answer, solver_.scale(), p);
+    }
+  }
+
   void run_tiles(std::size_t begin, std::size_t end) {
     using Rows = Tile<F, T>;
     const bool staged = mask_ || !scores_.packed(a_.n) || (p_ && !p_.dense());
@@ -104,7 +165,7 @@ template <class F, class T> class Forward {
       take(first, count);
       tile.solve(stage_ ? stage_ : scores_.row(first), rows, count);
       for (std::size_t i = 0; i < count; ++i) {
-        at_ = {first + i, i * length_};
+        at_ = {first + i, i * length_, a_.n};
         finish(complete(rows[i]), tile.scale(i), nullptr);
       }
       give(first, count);
@@ -114,9 +175,9 @@ template <class F, class T> class Forward {
   double k(std::size_t row) const { return a_.k[row * a_.k_stride]; }
   double temperature(std::size_t row) const { return a_.temperature[row * a_.temperature_stride]; }
 
-  // A row that is worked on: its number, and where its copy begins.
+  // A row that is worked on: its number, where its copy begins, and its length.
   struct At {
-    std::size_t row, staged;
+    std::size_t row, staged, n;
   };
 
   // Some scores of the row, where they are or in the buffer.
@@ -150,7 +211,7 @@ template <class F, class T> class Forward {
   }
 
   Answer<T> solve(T* p) {
-    const std::size_t n = mask_ ? list() : a_.n;
+    const std::size_t n = mask_ ? list() : at_.n;
     const Threshold<T> b = solver_.solve(mask_ ? list_ : whole(), n, k(at_.row), temperature(at_.row), p);
     return {b, solver_.sweeps(), solver_.shift()};
   }
@@ -162,7 +223,7 @@ template <class F, class T> class Forward {
       in_parts([&](const T* x, std::size_t n, int member) { starts[member + 1] += count_participants(x, n); });
       for (int member = 0; member < team_.size; ++member) starts[member + 1] += starts[member];
     } else {
-      starts[1] = a_.n;
+      starts[1] = at_.n;
     }
     std::size_t kept[Team::kMost] = {};
     in_parts([&](const T* x, std::size_t n, int member) {
@@ -174,7 +235,7 @@ template <class F, class T> class Forward {
 
   // Calls work(scores, count, member) for one part of the row after the other.
   template <class Work> void in_parts(Work work) const {
-    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int member) {
+    team_.split(at_.n, [&](std::size_t begin, std::size_t end, int member) {
       in_chunks(in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
         T buffer[kChunk];
         work(part(at, stop, buffer), stop - at, member);
@@ -191,7 +252,7 @@ template <class F, class T> class Forward {
       answer.sweeps += found.sweeps;
       return answer;
     }
-    const Threshold<T> b = solver_.balance(whole(), a_.n, k(at_.row), found.temperature, found.b);
+    const Threshold<T> b = solver_.balance(whole(), at_.n, k(at_.row), found.temperature, found.b);
     return {b, found.sweeps + solver_.sweeps()};
   }
 
@@ -203,7 +264,7 @@ template <class F, class T> class Forward {
     if (!p_) return;
     T* const dense = p_.dense() ? p_.row(at_.row) : stage_ ? whole() : nullptr;
     const bool shifts = answer.shift == answer.shift, written = p_.dense() || p_.across();
-    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
+    team_.split(at_.n, [&](std::size_t begin, std::size_t end, int) {
       in_chunks(written && in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
         T buffer[kChunk];
         T* const p = dense ? dense + at : buffer;

@@ -36,6 +36,13 @@ template <class F, class T> class Tile {
     for (auto& pack : scores_) pack = Pack<T>{} - kInfinite;
   }
 
+  // For rows of n scores from now on.
+  void resize(std::size_t n) {
+    if (n == n_) return;
+    n_ = n, padded_ = (n + kBlockRows - 1) / kBlockRows * kBlockRows, some_ = true;
+    for (std::size_t i = n; i < kMostScores; ++i) scores_[i] = Pack<T>{} - kInfinite;
+  }
+
   T scale(std::size_t lane) const { return scale_[lane]; }
 
   void solve(const T* x, Row* rows, std::size_t count) {

@@ -9,16 +9,23 @@ namespace softorder {
 namespace {
 
 template <class F, class T> void forward(const TopkForward& a) {
-  const Layout layout(a.layout, a.rows, a.n);
-  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    Forward<F, T>(a, layout, team).run(begin, end);
+  const Layout layout(a.layout, a.rows, a.n, a.offsets);
+  for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
+    Forward<F, T> rows(a, layout, team, longest_of(a, begin, end));
+    a.offsets ? rows.run_ragged(begin, end) : rows.run(begin, end);
   });
 }
 
 template <class F, class T> void backward(const TopkBackward& a) {
-  const Layout layout(a.layout, a.rows, a.n);
-  for_rows(a.rows, a.n, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    Backward<F, T>(a, layout, team).run(begin, end);
+  const Layout layout(a.layout, a.rows, a.n, a.offsets);
+  for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
+    if (!a.offsets) return Backward<F, T>(a, layout, team).run(begin, end);
+    TopkBackward one = a;  // its n is that of the row at work
+    Backward<F, T> rows(one, layout, team);
+    for (std::size_t row = begin; row < end; ++row) {
+      one.n = length_of(a, row);
+      rows.run(row, row + 1);
+    }
   });
 }
 

@@ -21,6 +21,7 @@ struct TopkForward {
   std::int32_t* sweeps;        // may be null: passes over the row that the solver took
   const std::uint8_t* mask;    // rows × n, may be null: elements of 0 take no part
   const std::int64_t* layout;  // may be null; of scores, p and mask
+  const std::int64_t* offsets;  // may be null: rows of different lengths (see ragged.hpp), neither mask nor layout
   std::size_t rows, n, k_stride, temperature_stride;
   std::int32_t density, format, threads;
 };
@@ -37,6 +38,7 @@ struct TopkBackward {
   double* grad_temperature;
   const std::uint8_t* mask;
   const std::int64_t* layout;  // of scores, upstream, grad_scores and mask
+  const std::int64_t* offsets;  // as above
   std::size_t rows, n, temperature_stride;
   std::int32_t density, format, threads;
 };

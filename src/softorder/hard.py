@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,8 +36,10 @@ def topk(
     tensor([1.0000, 0.0000, 0.2500, 0.0000])
     """
     _check.flag("largest", largest)
-    if _forms.special(scores, dim):
+    if _forms.special(scores, dim) or _forms.is_jagged(scores):
         _check.floating_dtype("scores", scores)
+        if _forms.is_jagged(scores):
+            return _jagged("topk", scores, dim, mask, k, largest=largest)
         if not isinstance(k, Tensor):
             _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
         options = {"largest": largest}
@@ -66,6 +69,8 @@ def rank(
     >>> so.hard.rank(torch.tensor([0.3, 2.0, -1.0, 2.0]))
     tensor([2.0000, 3.5000, 1.0000, 3.5000])
     """
+    if _forms.is_jagged(scores):
+        return _jagged("rank", scores, dim, mask, descending=descending)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         options = {"descending": descending}
@@ -100,6 +105,8 @@ def sort(
     >>> so.hard.sort(torch.tensor([0.3, 2.0, -1.0]), descending=True)
     tensor([ 2.0000,  0.3000, -1.0000])
     """
+    if _forms.is_jagged(scores):
+        return _jagged("sort", scores, dim, mask, descending=descending)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         options = {"descending": descending}
@@ -178,6 +185,11 @@ def quantile(
     tensor([1.7500, 3.0000])
     """
     _check.flag("keepdim", keepdim)
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, hard
+
+        _check.ragged.usual(interpolation=interpolation, weights=weights)
+        return _jagged.per_row(hard.quantile, scores, dim, mask, keepdim, q)
     _check.choice("interpolation", interpolation, INTERPOLATIONS)
     q = _check.quantiles.as_tensor(q)
     if weights is not None:
@@ -205,6 +217,13 @@ def quantile(
         else:
             result = _interpolated(rows, values, levels, interpolation)
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
+
+
+def _jagged(name: str, scores: Tensor, dim: object, mask: Any, *args: Any, **options: Any) -> Any:
+    """The same of rows of different lengths."""
+    from softorder.ragged import _jagged, hard
+
+    return _jagged.per_score(getattr(hard, name), scores, dim, mask, *args, **options)
 
 
 def _sorted(scores: Tensor, dim: int, descending: bool, mask: Tensor | None) -> SortedRows | None:

@@ -189,7 +189,7 @@ print(_load({str(_native.library_path("baseline"))!r}).softorder_library is not 
 
 def test_an_unknown_choice_is_an_error():
     with pytest.raises(ValueError, match=r"kernel sort does not know"):
-        _native.call("sort", 0, 0, 0, 0, 0, 99, 1)
+        _native.call("sort", 0, 0, 0, 0, 0, 0, 99, 1)
 
 
 @pytest.mark.parametrize(

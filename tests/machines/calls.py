@@ -50,11 +50,11 @@ FORMATS = (
 ALONE = 255  #: the partner of an output that is no part of a sum
 
 _ORDER = (
-    "scores upstream temperature out values order segment rest slope grad_temperature "
+    "scores upstream temperature out values order segment rest slope grad_temperature offsets "
     "rows n temperature_stride density descending wide threads"
 )
 _PLACEMENT = (
-    "scores temperature first last upstream losses values order gradient grad_temperature "
+    "scores temperature first last upstream losses values order gradient grad_temperature offsets "
     "rows n temperature_stride density descending wide threads"
 )
 _PERMUTATION = (
@@ -67,11 +67,11 @@ _PROJECTION = (
 )
 #: The fields of every kernel's struct of arguments, in the order of csrc/*.hpp.
 FIELDS = {
-    "topk_forward": "scores k temperature p centre rest sweeps mask layout "
+    "topk_forward": "scores k temperature p centre rest sweeps mask layout offsets "
     "rows n k_stride temperature_stride density format threads",
     "topk_backward": "scores upstream index temperature centre rest grad_scores grad_k "
-    "grad_temperature mask layout rows n temperature_stride density format threads",
-    "sort": "scores values order rows n format threads",
+    "grad_temperature mask layout offsets rows n temperature_stride density format threads",
+    "sort": "scores values order offsets rows n format threads",
     "fsum": "sources source_rest targets target_rest weights temperature source_count "
     "target_count out rows m n temperature_stride source_count_stride target_count_stride "
     "density derivative moment wide threads",

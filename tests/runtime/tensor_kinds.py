@@ -165,6 +165,11 @@ OTHER = {
     "sparse COO": Kind(lambda x: x.to_sparse(), "sparse"),
 }
 
+#: The same, but torch's autograd takes none as the gradient of a plain tensor.
+RAGGED = {
+    "jagged": Kind(lambda x: torch.nested.nested_tensor(list(x), layout=torch.jagged), "jagged"),
+}
+
 #: An error that names it; autograd itself does not take them as gradients.
 REFUSED = {
     "complex": Kind(lambda x: x.to(torch.complex64), "complex64"),
@@ -177,11 +182,10 @@ REFUSED = {
     "sparse BSR": Kind(lambda x: x.to_sparse_bsr((1, 1)), "sparse_bsr"),
     "mkldnn": Kind(lambda x: x.float().to_mkldnn(), "mkldnn"),
     "nested": Kind(lambda x: torch.nested.nested_tensor(list(x)), "nested"),
-    "jagged": Kind(lambda x: torch.nested.nested_tensor(list(x), layout=torch.jagged), "jagged"),
     "uninitialized": Kind(lambda x: UninitializedParameter(), "uninitialized", ValueError),
 }
 
-KINDS = PLAIN | WRAPPERS | OTHER | REFUSED
+KINDS = PLAIN | WRAPPERS | OTHER | RAGGED | REFUSED
 
 
 # ---- and back -----------------------------------------------------------------------------------
@@ -198,6 +202,8 @@ def dense(value):
         return value.inner
     if isinstance(value, MaskedTensor):
         return value.get_data()
+    if value.is_nested:
+        return torch.stack(list(value.unbind()))
     if isinstance(value, FakeTensor) or value.is_meta:
         return None
     if torch._is_functional_tensor(value):

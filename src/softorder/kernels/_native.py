@@ -35,19 +35,19 @@ INT32 = 2**31 - 1  #: the longest row of a kernel whose indices are int32
 #: The kernels, and the fields of their structs of arguments (csrc/*.hpp): P for pointers, N for
 #: sizes, i for int32. Loading compares their sizes with those of the library.
 KERNELS = {
-    "topk_forward": "9P4N3i",
-    "topk_backward": "11P3N3i",
-    "sort": "3P2N2i",
+    "topk_forward": "10P4N3i",
+    "topk_backward": "12P3N3i",
+    "sort": "4P2N2i",
     "fsum": "9P6N5i",
     "fsum_invert": "6P6N3i",
-    "soft_rank_forward": "10P3N4i",
-    "soft_rank_backward": "10P3N4i",
-    "soft_sort_forward": "10P3N4i",
-    "soft_sort_backward": "10P3N4i",
+    "soft_rank_forward": "11P3N4i",
+    "soft_rank_backward": "11P3N4i",
+    "soft_sort_forward": "11P3N4i",
+    "soft_sort_backward": "11P3N4i",
     "permutation_forward": "6P4N4i",
     "permutation_backward": "6P4N4i",
-    "placement_forward": "10P3N4i",
-    "placement_backward": "10P3N4i",
+    "placement_forward": "11P3N4i",
+    "placement_backward": "11P3N4i",
     "isotonic": "3P2N3i",
     "projected_rank_forward": "8P3N4i",
     "projected_rank_backward": "8P3N4i",
@@ -60,7 +60,7 @@ KERNELS = {
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
 }
-INTERFACE = 4  #: kInterface of csrc/kernels.hpp: what the fields mean
+INTERFACE = 5  #: kInterface of csrc/kernels.hpp: what the fields mean
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()
@@ -354,6 +354,11 @@ def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
     if value.numel() == 1:
         return value, 0
     return value.expand(shape).contiguous(), 1
+
+
+def rows_of(scores: Tensor, offsets: Tensor | None) -> torch.Size:
+    """The shape of the rows: the axes before the last one, or as many as the offsets tell."""
+    return scores.shape[:-1] if offsets is None else torch.Size((offsets.shape[0] - 1,))
 
 
 def pointer(value: Tensor | None) -> int:

@@ -171,6 +171,10 @@ class Fused:
             _native.serves_traced(scores)
         )
 
+    def rows_of(self, scores: Tensor, *tensors: Tensor) -> Sequence[int]:
+        """The shape of the rows."""
+        return scores.shape[:-1]
+
     def takes(self, upstream: Tensor) -> bool:
         """Whether the way back may have this upstream."""
         if upstream.is_cpu:
@@ -223,7 +227,7 @@ def _fake_vjp(
     *options: Any,
 ) -> tuple[Tensor, Tensor]:
     like = kept[0]
-    rows = like.shape[:-1] if by_temperature else (0,)
+    rows = torch.broadcast_shapes(like.shape[:-1], temperature.shape) if by_temperature else (0,)
     return like.new_empty(like.shape), like.new_empty(rows, dtype=torch.float64)
 
 

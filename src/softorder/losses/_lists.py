@@ -11,12 +11,15 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder._auto import Temperature
+from softorder.kernels.ragged import Bucket
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, soft_rank, soft_topk
 from softorder.ops._method import method_of
 from softorder.ops.calibration import of_order
+from softorder.ragged import _jagged
+from softorder.ragged._rows import Rows
 
 
 def reduce_rows(
@@ -83,6 +86,8 @@ class RankingLoss(Tempered):
         mask: Tensor | None = None,
         weight: Tensor | None = None,
     ) -> Tensor:
+        if _forms.is_jagged(scores):
+            return self._jagged(scores, relevance, mask, weight)
         _check.floating("scores", scores)
         _check.targets.relevance("relevance", relevance, scores)
         scores, relevance, dim, mask = _forms.lists(scores, relevance, self.dim, mask)
@@ -105,6 +110,32 @@ class RankingLoss(Tempered):
     def _find_temperature(self, x: Tensor) -> None:
         """In the first call, if the scores are to decide; the module keeps it."""
         of_order(self.temperature, x, method=self.method)
+
+    def _jagged(
+        self, scores: Tensor, relevance: Tensor, mask: Tensor | None, weight: Tensor | None
+    ) -> Tensor:
+        """Lists of different lengths: those of about the same length are padded together."""
+        _check.ragged.usual(temperature=self.temperature)
+        if isinstance(self.temperature, Tensor):
+            _check.one_for_all_rows("temperature", self.temperature)
+        jagged = _jagged.unpack(scores, self.dim)
+        wanted = _jagged.beside("relevance", relevance, jagged)
+        lists = Rows.checked(*jagged, _jagged.beside("mask", mask, jagged))
+        assert wanted is not None
+        _check.targets.relevance("relevance", wanted, lists.values)
+
+        def each(x: Tensor, part: Bucket) -> Tensor:
+            x = _axis.clean(x, part.mask)
+            present = x != -math.inf
+            losses, counts = self._losses(
+                x, torch.where(present, part.pad(wanted).to(x.dtype), 0.0), present
+            )
+            return torch.stack([losses, counts.to(losses.dtype)], -1)
+
+        losses, counts = lists.per_row(each).unbind(-1)
+        _check.weights.per_list(weight, losses.unsqueeze(-1), -1)
+        dtype = dtype_of_loss(lists.values)
+        return reduce_rows(losses, counts > 0, self.reduction, dtype, weight=weight)
 
     @abstractmethod
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from softorder import _axis, _check
+from softorder import _axis, _check, ragged
 from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.losses._precision import dtype_of_loss
@@ -15,6 +17,7 @@ from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
 from softorder.ops.calibration import of_order
+from softorder.ragged import _jagged as jagged
 
 
 def permutation_cross_entropy(
@@ -66,6 +69,10 @@ def permutation_cross_entropy(
     >>> round(so.losses.permutation_cross_entropy(scores, wrong, temperature=0.4).item(), 3)
     3.745
     """
+    if _forms.is_jagged(scores):
+        _check.ragged.usual(temperature=temperature)
+        settings = {"method": method, "temperature": temperature, "descending": descending}
+        return _jagged(scores, target, dim, mask, ignore_index, reduction, settings)
     temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         (tau,) = _forms.rows_numbers(scores, dim, temperature=temperature)
@@ -102,6 +109,32 @@ def permutation_cross_entropy(
     if reduction == "mean":
         total = total / counted.sum()
     return total.to(dtype_of_loss(scores))
+
+
+def _jagged(
+    scores: Tensor,
+    target: Tensor,
+    dim: int | tuple[int, ...] | None,
+    mask: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    settings: Mapping[str, Any],
+) -> Tensor:
+    """The same of rows of different lengths, with targets in such rows."""
+    _check.reduction(reduction)
+    rows = jagged.unpack(scores, dim)
+    places, own_mask = jagged.beside("target", target, rows), jagged.beside("mask", mask, rows)
+    assert places is not None
+    losses = ragged.permutation_cross_entropy(
+        *rows, places, mask=own_mask, ignore_index=ignore_index, **settings
+    )
+    if reduction == "none":
+        return jagged.pack(losses.to(dtype_of_loss(rows[0])), rows)
+    total = losses.sum(dtype=torch.float64)
+    if reduction == "mean":
+        judged = (places != ignore_index) & (rows[0] != -math.inf)
+        total = total / (judged if own_mask is None else judged & own_mask).sum()
+    return total.to(dtype_of_loss(rows[0]))
 
 
 class PermutationCrossEntropyLoss(Tempered):

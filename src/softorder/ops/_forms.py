@@ -34,6 +34,13 @@ def special(scores: Tensor, dim: Axes, temperature: object = 1.0) -> bool:
     )
 
 
+def is_jagged(scores: Any) -> bool:
+    """Whether its rows have different lengths: what `softorder.ragged` is for."""
+    if type(scores) in _check.PLAIN:
+        return False
+    return isinstance(scores, Tensor) and scores.is_nested and scores.layout is torch.jagged
+
+
 def is_dtensor(scores: Any) -> bool:
     """Whether it knows how it is cut among ranks."""
     tensor = sys.modules.get("torch.distributed.tensor")  # else nobody has one

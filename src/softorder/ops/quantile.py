@@ -103,11 +103,22 @@ def soft_quantile(
     tensor(0.)
     """
     _check.flag("keepdim", keepdim)
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, soft
+
+        _check.ragged.usual(
+            temperature=temperature,
+            hard=hard,
+            interpolation=interpolation,
+            within=within,
+            weights=weights,
+        )
+        settings = {"method": method, "temperature": temperature}
+        return _jagged.per_row(soft.soft_quantile, scores, dim, mask, keepdim, q, **settings)
     if hard is not False:
         common = {"dim": dim, "keepdim": keepdim, "mask": mask}
         common |= {"interpolation": interpolation, "weights": weights}
-        soft = partial(soft_quantile, within=within)
-        both = soft, limits.quantile, hard
+        both = partial(soft_quantile, within=within), limits.quantile, hard
         return straight_through(*both, (scores, q), common, method=method, temperature=temperature)
     _check.choice("interpolation", interpolation, INTERPOLATIONS)
     _check.quantiles.within(within, interpolation)

@@ -71,6 +71,12 @@ def soft_rank(
     >>> so.soft_rank(scores, temperature=1.0, descending=True).numpy().round(3)
     array([2.954, 1.616, 3.814, 1.616], dtype=float32)
     """
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, soft
+
+        _check.ragged.usual(temperature=temperature, hard=hard)
+        settings = {"method": method, "temperature": temperature, "descending": descending}
+        return _jagged.per_score(soft.soft_rank, scores, dim, mask, **settings)
     if hard is not False:
         common = {"dim": dim, "descending": descending, "mask": mask}
         both = soft_rank, limits.rank, hard

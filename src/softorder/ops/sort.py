@@ -70,6 +70,12 @@ def soft_sort(
     >>> so.soft_sort(torch.zeros(1000))[-1], so.soft_sort(torch.zeros(1000), within=True)[-1]
     (tensor(6.9078), tensor(0.))
     """
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, soft
+
+        _check.ragged.usual(temperature=temperature, hard=hard, within=within)
+        settings = {"method": method, "temperature": temperature, "descending": descending}
+        return _jagged.per_score(soft.soft_sort, scores, dim, mask, **settings)
     _check.flag("within", within)
     if hard is not False:
         common = {"dim": dim, "descending": descending, "mask": mask}

@@ -112,7 +112,7 @@ def _apply(
     mask: Tensor | None,
 ) -> Tensor:
     _check.flag("largest", largest)
-    if _forms.special(scores, dim, temperature):
+    if _forms.special(scores, dim, temperature) or _forms.is_jagged(scores):
         return _special(operator, scores, k, method, temperature, dim, largest, mask)
     assert isinstance(dim, int)
     _check.scores(scores, dim)
@@ -146,7 +146,13 @@ def _special(
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
-    """Along several axes, of a DTensor, or with a temperature that the scores decide."""
+    """Along several axes, of a jagged tensor or a DTensor, or where scores decide about τ."""
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, soft
+
+        _check.ragged.usual(temperature=temperature)
+        alike, settings = getattr(soft, operator), {"method": method, "largest": largest}
+        return _jagged.per_score(alike, scores, dim, mask, k, temperature=temperature, **settings)
     _check.floating_dtype("scores", scores)
     if not isinstance(k, Tensor):
         _check.k_among(k, _forms.number_of_scores(scores, dim), dim)

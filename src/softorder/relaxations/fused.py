@@ -32,7 +32,7 @@ def run(
         return plain(scores, temperature)
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:
-        temperature = temperature.to(scores.device).expand(scores.shape[:-1])
+        temperature = temperature.to(scores.device).expand(kernel.rows_of(scores, *tensors))
     if learns and _check.eager():
         return _apply(scores, temperature, tensors, descending, kernel, plain, options)
     return as_tuple(kernel.forward(scores, temperature, *tensors, descending, *options))[0]

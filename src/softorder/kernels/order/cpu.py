@@ -12,13 +12,19 @@ from softorder.kernels._operators import no_gradient
 
 
 def rank(
-    scores: Tensor, temperature: Tensor, descending: bool, density: int
+    scores: Tensor,
+    temperature: Tensor,
+    descending: bool,
+    density: int,
+    offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """1/2 + Σ_j F((x_i - x_j)/τ) over the last axis; the sorted scores, and their indices."""
     scores = scores.contiguous()
     ranks, values = torch.empty_like(scores), torch.empty_like(scores)
     order = torch.empty_like(scores, dtype=torch.int32)
-    _call("soft_rank_forward", temperature, descending, density, ranks, scores, None, values, order)
+    found = values, order
+    settings = temperature, descending, density
+    _call("soft_rank_forward", *settings, ranks, scores, None, *found, offsets=offsets)
     return ranks, values, order
 
 
@@ -31,16 +37,23 @@ def rank_vjp(
     density: int,
 ) -> tuple[Tensor, Tensor]:
     settings = temperature, descending, by_temperature, density
-    return _gradients("soft_rank_backward", upstream, kept, *settings)
+    return gradients("soft_rank_backward", upstream, kept, *settings)
 
 
-def sort(scores: Tensor, temperature: Tensor, descending: bool, density: int) -> tuple[Tensor, ...]:
+def sort(
+    scores: Tensor,
+    temperature: Tensor,
+    descending: bool,
+    density: int,
+    offsets: Tensor | None = None,
+) -> tuple[Tensor, ...]:
     """t_j with FSum(t_j) = j - 1/2, and what contract.py lists."""
     scores = scores.contiguous()
     t, values, rest, slope = (torch.empty_like(scores) for _ in range(4))
     order, segment = (torch.empty_like(scores, dtype=torch.int32) for _ in range(2))
     found = values, order, segment, rest, slope
-    _call("soft_sort_forward", temperature, descending, density, t, scores, None, *found)
+    settings = temperature, descending, density
+    _call("soft_sort_forward", *settings, t, scores, None, *found, offsets=offsets)
     return t, *found
 
 
@@ -53,10 +66,10 @@ def sort_vjp(
     density: int,
 ) -> tuple[Tensor, Tensor]:
     settings = temperature, descending, by_temperature, density
-    return _gradients("soft_sort_backward", upstream, kept, *settings)
+    return gradients("soft_sort_backward", upstream, kept, *settings)
 
 
-def _gradients(
+def gradients(
     name: str,
     upstream: Tensor,
     kept: Sequence[Tensor],
@@ -64,13 +77,17 @@ def _gradients(
     descending: bool,
     by_temperature: bool,
     density: int,
+    *,
+    offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
+    """Those of the scores and, if wanted, of the temperature of every row."""
     by_scores, upstream = torch.empty_like(kept[0]), upstream.contiguous()
     heat = no_gradient(by_scores)
     if by_temperature:
-        heat = heat.new_empty(by_scores.shape[:-1])
+        heat = heat.new_empty(_native.rows_of(by_scores, offsets))
     wanted = heat if by_temperature else None
-    _call(name, temperature, descending, density, by_scores, None, upstream, *kept, heat=wanted)
+    settings = temperature, descending, density
+    _call(name, *settings, by_scores, None, upstream, *kept, heat=wanted, offsets=offsets)
     return by_scores, heat
 
 
@@ -84,8 +101,9 @@ def _call(
     upstream: Tensor | None,
     *found: Tensor,
     heat: Tensor | None = None,
+    offsets: Tensor | None = None,
 ) -> None:
-    rows, n = out.shape[:-1], out.shape[-1]
+    rows, n = _native.rows_of(out, offsets), out.shape[-1]
     temperature, stride = _native.dense(temperature, rows)
     missing = (None,) * (5 - len(found))
     _native.call(
@@ -96,6 +114,7 @@ def _call(
         _native.pointer(out),
         *map(_native.pointer, (*found, *missing)),
         _native.pointer(heat),
+        _native.pointer(offsets),
         rows.numel(),
         n,
         stride,

@@ -12,16 +12,20 @@ from softorder.kernels._operators import no_gradient
 
 
 def losses(
-    scores: Tensor, temperature: Tensor, first: Tensor, last: Tensor, descending: bool, density: int
+    scores: Tensor,
+    temperature: Tensor,
+    first: Tensor,
+    last: Tensor,
+    descending: bool,
+    density: int,
+    offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """-log of what every score has of its places; the sorted scores, and their indices."""
     scores, first, last = scores.contiguous(), first.contiguous(), last.contiguous()
     found, values = torch.empty_like(scores, dtype=torch.float64), torch.empty_like(scores)
     order = torch.empty_like(scores, dtype=torch.int32)
-    places = first, last
-    _call(
-        "placement_forward", temperature, descending, density, scores, values, order, places, found
-    )
+    settings, sorted_scores = (temperature, descending, density), (scores, values, order)
+    _call("placement_forward", *settings, *sorted_scores, (first, last), found, offsets=offsets)
     return found, values, order
 
 
@@ -32,15 +36,17 @@ def vjp(
     descending: bool,
     by_temperature: bool,
     density: int,
+    *,
+    offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     scores, values, order, *places = (value.contiguous() for value in kept)
     by_scores, upstream = torch.empty_like(scores), upstream.double().contiguous()
     heat = no_gradient(by_scores)
     if by_temperature:
-        heat = heat.new_empty(by_scores.shape[:-1])
+        heat = heat.new_empty(_native.rows_of(by_scores, offsets))
     way_back = upstream, by_scores, heat if by_temperature else None
     arguments = temperature, descending, density, scores, values, order, places, None, way_back
-    _call("placement_backward", *arguments)
+    _call("placement_backward", *arguments, offsets=offsets)
     return by_scores, heat
 
 
@@ -55,8 +61,9 @@ def _call(
     places: Sequence[Tensor],
     found: Tensor | None,
     way_back: tuple[Tensor | None, ...] = (None, None, None),
+    offsets: Tensor | None = None,
 ) -> None:
-    rows, n = scores.shape[:-1], scores.shape[-1]
+    rows, n = _native.rows_of(scores, offsets), scores.shape[-1]
     temperature, stride = _native.dense(temperature, rows)
     upstream, by_scores, heat = way_back
     _native.call(
@@ -70,6 +77,7 @@ def _call(
         _native.pointer(order),
         _native.pointer(by_scores),
         _native.pointer(heat),
+        _native.pointer(offsets),
         rows.numel(),
         n,
         stride,

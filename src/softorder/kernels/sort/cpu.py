@@ -20,6 +20,7 @@ def sort(scores: Tensor) -> tuple[Tensor, Tensor]:
         _native.pointer(scores),
         _native.pointer(values),
         _native.pointer(order),
+        0,
         scores.numel() // max(n, 1),
         n,
         FORMATS[scores.dtype],

@@ -1,0 +1,29 @@
+"""Rows of different lengths, one behind another."""
+
+from softorder.kernels.ragged.buckets import Bucket, buckets, own_ranks, per_row, per_score
+from softorder.kernels.ragged.contract import (
+    backward,
+    forward,
+    placement,
+    rank,
+    sort,
+    sorted_rows,
+    threshold,
+)
+from softorder.kernels.ragged.segments import Segments
+
+__all__ = [
+    "Bucket",
+    "Segments",
+    "backward",
+    "buckets",
+    "forward",
+    "own_ranks",
+    "per_row",
+    "per_score",
+    "placement",
+    "rank",
+    "sort",
+    "sorted_rows",
+    "threshold",
+]

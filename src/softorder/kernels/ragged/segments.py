@@ -1,0 +1,56 @@
+"""Sums over rows of different lengths, in plain torch.
+
+Every score is a row of its own here, (total, 1), and a row of the user's is cut among them: what
+`shards.py` does for rows that are cut among ranks. So the formulas that take sums over such rows
+serve these as well, and nothing has to be padded or waited for.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from softorder.kernels.shards import Whole
+
+
+class Segments(Whole):
+    """Rows [offsets_i, offsets_{i+1}) of `total` scores."""
+
+    def __init__(self, offsets: Tensor, total: int) -> None:
+        self.offsets, self.size = offsets, total
+        number = torch.arange(self.count, device=offsets.device)
+        #: which row every score is in
+        self.row = number.repeat_interleave(offsets.diff(), output_size=total)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.offsets.shape[0] - 1
+
+    @property
+    def place(self) -> Tensor:
+        """Which place every score has in its row, from 0."""
+        every = torch.arange(self.size, device=self.offsets.device)
+        return every - self.offsets[:-1][self.row]
+
+    def spread(self, numbers: Tensor) -> Tensor:
+        """Numbers of rows, on the last axis, for every score; one for all rows stays as it is."""
+        return numbers[..., self.row] if numbers.dim() else numbers
+
+    def add_up(self, values: Tensor) -> Tensor:
+        """The sums over the rows (count,) of numbers of all scores (total,), in float64."""
+        wide = torch.float32 if values.device.type == "mps" else torch.float64
+        return values.new_zeros(self.count, dtype=wide).index_add(0, self.row, values.to(wide))
+
+    def largest(self, values: Tensor) -> Tensor:
+        """The maxima likewise, without a derivative; -inf for an empty row."""
+        nothing = values.new_full((self.count,), -math.inf)
+        return nothing.scatter_reduce(0, self.row, values.detach(), "amax")
+
+    def total(self, values: Tensor) -> Tensor:
+        return self.spread(self.add_up(values.squeeze(-1))).to(values.dtype).unsqueeze(-1)
+
+    def most(self, values: Tensor) -> Tensor:
+        return self.spread(self.largest(values.squeeze(-1))).unsqueeze(-1)
