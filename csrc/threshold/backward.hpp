@@ -174,8 +174,8 @@ template <class F, class T> class Backward {
     }
     const bool flat = sums.pdf == 0;
     const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
-    double& by_k = a_.grad_k[at_.row];
-    by_k = b.centre != b.centre ? double(b.centre) : mean;
+    const double by_k = b.centre != b.centre ? double(b.centre) : mean;
+    if (a_.grad_k) a_.grad_k[at_.row] = by_k;
     if (a_.grad_temperature) {
       a_.grad_temperature[at_.row] = flat ? by_k * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
     }
@@ -227,7 +227,7 @@ template <class F, class T> class Backward {
     const double total = sum_lanes(pdf);
     if (total == 0) return false;
     const double mean = sum_lanes(pdf_v) / total;
-    a_.grad_k[at_.row] = mean;
+    if (a_.grad_k) a_.grad_k[at_.row] = mean;
     for (std::size_t i = 0; i < a_.n; i += kLanes<T>) {
       const std::size_t at = i / kLanes<T>, count = std::min(kLanes<T>, a_.n - i);
       const Pack<T> d = f[at] > T(0) ? f[at] * inverse_ * (v[at] - T(mean)) : Pack<T>{};

@@ -197,8 +197,10 @@ template <class F, class T> class Forward {
 
   // `left`: where the solver may have left what is to be shifted.
   void finish(const Answer<T>& answer, T scale, const T* left) {
-    static_cast<T*>(a_.centre)[at_.row] = answer.b.centre;
-    static_cast<T*>(a_.rest)[at_.row] = answer.b.rest;
+    if (a_.centre) {
+      static_cast<T*>(a_.centre)[at_.row] = answer.b.centre;
+      static_cast<T*>(a_.rest)[at_.row] = answer.b.rest;
+    }
     if (a_.sweeps) a_.sweeps[at_.row] = answer.sweeps;
     if (!p_) return;
     T* const dense = p_.dense() ? p_.row(at_.row) : stage_ ? whole() : nullptr;

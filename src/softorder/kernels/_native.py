@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
 from softorder import _check
+from softorder._axis import constant
 
 KINDS = ("torch", "native")  #: of kernels for CPU tensors; and "triton", where it is interpreted
 LEVELS = ("baseline", "avx2", "avx512")  #: from the narrowest to the widest
@@ -60,7 +61,7 @@ KERNELS = {
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
 }
-INTERFACE = 4  #: kInterface of csrc/kernels.hpp: what the fields mean
+INTERFACE = 5  #: kInterface of csrc/kernels.hpp: what the fields mean
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()
@@ -349,8 +350,10 @@ def _failure(name: str, outcome: int) -> Exception:
     return RuntimeError(f"softorder: the kernel {name} failed unexpectedly (code {outcome})")
 
 
-def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
+def dense(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int]:
     """One number for all rows, or one for each, without gaps: the tensor and its stride."""
+    if not isinstance(value, Tensor):
+        return constant(value), 0
     if value.numel() == 1:
         return value, 0
     return value.expand(shape).contiguous(), 1
