@@ -25,7 +25,7 @@ logistic and normal; O(m·n) time and O(m + n) memory for the others and for the
 There the compiled sums of more than 2^16 pairs are accurate to 1e-15 Σ_i |w_i| max |G(v)| over
 |v - u_i| <= 1, with G(u) = u^m F^(a)(u): csrc/fsum/smooth_sum.hpp.
 
-The operators are not differentiable: methods/sums.py and methods/roots.py are.
+The operators are not differentiable: relaxations/sums.py and relaxations/roots.py are.
 """
 
 from __future__ import annotations
