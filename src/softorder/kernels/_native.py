@@ -14,6 +14,7 @@ import os
 import struct
 import threading
 import warnings
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -360,7 +361,7 @@ def dense(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int]:
 
 
 def pointer(value: Tensor | None) -> int:
-    """Where it begins; 0 for nothing. Every address that a kernel gets comes from here.
+    """Where it begins; 0 for nothing. Every address of a tensor that a kernel gets comes from here.
 
     A tensor without memory is an error, not a crash: `serves` and the dispatcher let none through,
     but a result that was allocated under a mode of torch may be one.
@@ -374,6 +375,11 @@ def pointer(value: Tensor | None) -> int:
             f"{type(value).__name__} on the device {value.device} without any"
         )
     return address
+
+
+def address(numbers: array) -> int:
+    """Where numbers begin that no tensor holds."""
+    return numbers.buffer_info()[0]
 
 
 def threads() -> int:

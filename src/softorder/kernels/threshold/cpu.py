@@ -35,7 +35,7 @@ def remembered(
     """The same and its thresholds."""
     p, b = torch.empty_like(scores), array("d" if scores.dtype is torch.float64 else "f")
     b.frombytes(bytes(2 * b.itemsize * prod(scores.shape[:-1])))
-    _solve(scores, k, temperature, mask, density, p, b.buffer_info()[0], None)
+    _solve(scores, k, temperature, mask, density, p, _native.address(b), None)
     return p, b
 
 
@@ -90,7 +90,7 @@ def _solve(
         centre and centre + rows * _size(x),
         _native.pointer(sweeps),
         _native.pointer(mask),
-        places.buffer_info()[0] if places else 0,
+        _native.address(places) if places else 0,
         rows,
         n,
         k_stride,
@@ -130,7 +130,7 @@ def backward_of_scores(
     density: int,
 ) -> Tensor:
     """Gradients of the scores alone, with thresholds that were remembered."""
-    centre = b.buffer_info()[0]
+    centre = _native.address(b)
     return _backward(upstream, scores, temperature, centre, mask, density, None, None)
 
 
@@ -168,7 +168,7 @@ def _backward(
         by_k,
         0 if by_row is None or len(by_row) == 1 else by_k + rows * by_row.element_size(),
         _native.pointer(mask),
-        places.buffer_info()[0] if places else 0,
+        _native.address(places) if places else 0,
         rows,
         n,
         stride,
