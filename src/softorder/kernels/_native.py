@@ -377,7 +377,7 @@ def pointer(value: Tensor | None) -> int:
     return address
 
 
-def address(numbers: array) -> int:
+def address(numbers: array[Any]) -> int:
     """Where numbers begin that no tensor holds."""
     return numbers.buffer_info()[0]
 

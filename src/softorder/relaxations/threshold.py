@@ -156,18 +156,20 @@ def _nought(value: Tensor) -> Tensor:
 def _fused(
     scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
 ) -> Tensor:
-    learns_k = isinstance(k, Tensor) and k.requires_grad
-    learns_temperature = isinstance(temperature, Tensor) and temperature.requires_grad
-    learns = scores.requires_grad or learns_k or learns_temperature
+    learns = scores.requires_grad or _learned(k) or _learned(temperature)
     if not (learns and torch.is_grad_enabled()):
         return threshold.topk(scores, k, temperature, mask, density)
-    if learns_k:
+    if isinstance(k, Tensor) and k.requires_grad:
         k = k.expand(scores.shape[:-1])
-    if learns_temperature:
+    if isinstance(temperature, Tensor) and temperature.requires_grad:
         temperature = temperature.expand(scores.shape[:-1])
     if _check.eager():
         return _apply(scores, k, temperature, mask, density)
     return threshold.forward(scores, k, temperature, mask, density)[0]
+
+
+def _learned(value: PerRow) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
 
 
 _KEPT = object()  # stands for a tensor that autograd keeps

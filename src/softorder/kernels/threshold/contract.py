@@ -166,9 +166,7 @@ def _compiled_here(density: int, *values: PerRow | None) -> bool:
     all rows need not be a tensor: a small call takes two thirds of the time.
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
-    return (
-        density < COMPILED and _native.enabled() and _check.eager() and _check.plain(*tensors)
-    )
+    return density < COMPILED and _native.enabled() and _check.eager() and _check.plain(*tensors)
 
 
 # ---- the operators ------------------------------------------------------------------------------

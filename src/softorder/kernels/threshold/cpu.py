@@ -16,7 +16,6 @@ from softorder.kernels import _native
 from softorder.kernels._layout import FORMATS, layout_of
 from softorder.kernels.formulas import exact
 
-
 Numbers = array  #: of floats, as thresholds that no tensor need be made for
 
 
