@@ -163,7 +163,7 @@ def _compiled_here(density: int, *values: PerRow | None) -> bool:
     """Whether the compiled kernel may be called with these at once.
 
     Beside what an operator would do, it leaves out what nobody asks for, and a number that serves
-    all rows need not be a tensor: a small call takes two thirds of the time.
+    all rows need not be a tensor: a small call takes three quarters of the time.
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
     return density < COMPILED and _native.enabled() and _check.eager() and _check.plain(*tensors)
