@@ -76,10 +76,16 @@ def test_temperature_that_does_not_fit_the_rows(operator):
 
 
 @pytest.mark.parametrize("operator", _OPERATORS, ids=_names)
-@pytest.mark.parametrize("temperature", ["1", None, [1.0]])
+@pytest.mark.parametrize("temperature", [None, [1.0]])
 def test_temperature_of_a_wrong_type(operator, temperature):
     message = _message(TypeError, operator, _SCORES, 1, temperature=temperature)
     _assert_mentions(message, "temperature", type(temperature).__name__)
+
+
+@pytest.mark.parametrize("operator", _OPERATORS, ids=_names)
+def test_a_temperature_that_is_another_word(operator):
+    message = _message(ValueError, operator, _SCORES, 1, temperature="1")
+    _assert_mentions(message, "temperature", "'auto'", "'1'")
 
 
 @pytest.mark.parametrize("operator", _EVERY_OPERATOR, ids=_names)

@@ -34,6 +34,7 @@ SQUARE = 2**22  # numbers of an n×n matrix per row that is given: no more
 
 #: Public names that the map leaves out, and why.
 LEFT_OUT = {
+    "Auto": "says how soft, and computes nothing",
     "Sinkhorn": "a method with other options",
     "methods": "the registry itself",
     "perturb": "adds noise, nothing else",

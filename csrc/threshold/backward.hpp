@@ -204,16 +204,14 @@ template <class F, class T> class Backward {
   // no gradient on.
   struct Mean {
     bool flat;
-    double mean, by_k;
+    double mean;
   };
 
   Mean mean_of(const GradientSums& sums) const {
-    const T centre = threshold().centre;
     const bool flat = sums.pdf == 0;
     const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
-    const double by_k = centre != centre ? double(centre) : mean;
-    if (a_.grad_k) a_.grad_k[at_.row] = by_k;
-    return {flat, mean, by_k};
+    if (a_.grad_k) a_.grad_k[at_.row] = mean;
+    return {flat, mean};
   }
 
   // A row of another format, all of it without gaps and every element with its upstream. f(u) goes to d.
@@ -229,7 +227,7 @@ template <class F, class T> class Backward {
       });
     }
     const Mean found = mean_of(sums);
-    const Pack<T> none = Pack<T>{} + (found.flat ? T(found.by_k) * T(0) : T(0));
+    const Pack<T> none{};
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       const T inverse = inverse_, mean = T(found.mean);
       for_packs_of<T>(v + begin, end - begin, [&](Pack<T> upstream, std::size_t i, std::size_t count) {
@@ -251,14 +249,14 @@ template <class F, class T> class Backward {
     }
     const Mean found = mean_of(sums);
     const bool flat = found.flat;
-    const double mean = found.mean, by_k = found.by_k;
+    const double mean = found.mean;
     if (a_.grad_temperature) {
-      a_.grad_temperature[at_.row] = flat ? by_k * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
+      a_.grad_temperature[at_.row] = flat ? 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
     }
     const bool written = gradient_.dense() || stage_, at_once = flat || stage_ || !upstream_ || upstream_.dense();
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       in_chunks(written && at_once, begin, end, [&](std::size_t at, std::size_t stop) {
-        if (flat) std::fill(out + at, out + stop, T(by_k) * T(0));
+        if (flat) std::fill(out + at, out + stop, T(0));
         else finish(out, at, stop, T(mean));
         if (!upstream_ && !flat && at <= one.at && one.at < stop) {
           out[one.at] = one.pdf * inverse_ * (one.weight - T(mean));

@@ -22,8 +22,10 @@ from softorder import (
     nn,
     relaxations,
     sampling,
+    schedules,
 )
 from softorder import hard as hard
+from softorder._auto import Auto
 from softorder.ops import (
     calibrate_temperature,
     fsum,
@@ -42,7 +44,8 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
-from softorder.relaxations import Sinkhorn, methods
+from softorder.relaxations import Sinkhorn
+from softorder.relaxations._base import methods
 
 try:
     __version__ = version("softorder")
@@ -50,6 +53,7 @@ except PackageNotFoundError:  # used from a source tree
     __version__ = "0.0.0"
 
 __all__ = [
+    "Auto",
     "Sinkhorn",
     "__version__",
     "calibrate_temperature",
@@ -73,6 +77,7 @@ __all__ = [
     "perturbed_topk",
     "relaxations",
     "sampling",
+    "schedules",
     "sinkhorn",
     "soft_median",
     "soft_permutation",

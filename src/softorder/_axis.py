@@ -31,9 +31,10 @@ def join(value: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def split(result: Tensor, like: Tensor, axes: Sequence[int]) -> Tensor:
-    """The same axes again where they were."""
+    """The same axes again where they were, counted from the end: there may be more in front."""
     sizes = [like.shape[axis] for axis in axes]
-    return result.unflatten(-1, sizes).movedim(tuple(range(-len(axes), 0)), tuple(axes))
+    places = tuple(axis - like.dim() for axis in axes)
+    return result.unflatten(-1, sizes).movedim(tuple(range(-len(axes), 0)), places)
 
 
 def rows(scores: Tensor, dim: int, largest: bool, mask: Tensor | None) -> Tensor:
@@ -97,30 +98,47 @@ def leading(result: Tensor, q: _check.PerRow, dim: int, keepdim: bool) -> Tensor
     return result if several else result.squeeze(0)
 
 
-def per_row(value: _check.PerRow, scores: Tensor) -> Tensor:
+def of_rows(value: _check.PerRow, scores: Tensor, dim: int | Sequence[int]) -> _check.PerRow:
+    """Numbers of rows in the shape of these.
+
+    They broadcast over the rows, the shape of scores without `dim`; or they have as many axes as
+    the scores, more than rows can have, and then size 1 along `dim`, as `keepdim` leaves it. So no
+    shape means two things: (3, 1) beside scores (2, 3, n) are rows, beside (3, n) they were kept.
+    """
+    if not isinstance(value, Tensor) or value.dim() < scores.dim():
+        return value
+    return value.squeeze(dim)  # type: ignore[arg-type]
+
+
+def per_row(value: _check.PerRow, scores: Tensor, dim: int | None = None) -> Tensor:
     """A number, or one per row, as float64 (where there is such a thing) beside the scores.
 
-    It is written there, not copied: a copy from the host would wait for the device.
+    With a `dim`, they may have kept that axis. It is written there, not copied: a copy from the
+    host would wait for the device.
     """
     wide = torch.float32 if scores.device.type == "mps" else torch.float64
     if isinstance(value, Tensor):
+        if dim is not None and value.dim() == scores.dim():
+            value = value.squeeze(dim)
         return value.to(scores.device, wide)
     if scores.is_cpu and _check.eager():
         return constant(value)
     return torch.full((), value, dtype=wide, device=scores.device)
 
 
-def per_rows(one: _check.PerRow, other: _check.PerRow, scores: Tensor) -> tuple[Tensor, Tensor]:
+def per_rows(
+    one: _check.PerRow, other: _check.PerRow, scores: Tensor, dim: int
+) -> tuple[Tensor, Tensor]:
     """Two of them."""
     tensors = isinstance(one, Tensor) or isinstance(other, Tensor)
     if tensors or not scores.is_cpu or not _check.eager():
-        return per_row(one, scores), per_row(other, scores)
+        return per_row(one, scores, dim), per_row(other, scores, dim)
     return constant(one), constant(other)  # what happens most, with one look at the mode
 
 
-def as_given(value: _check.PerRow, scores: Tensor) -> _check.PerRow:
+def as_given(value: _check.PerRow, scores: Tensor, dim: int) -> _check.PerRow:
     """The same, but a number stays a number."""
-    return per_row(value, scores) if isinstance(value, Tensor) else value
+    return per_row(value, scores, dim) if isinstance(value, Tensor) else value
 
 
 @lru_cache(maxsize=1024)

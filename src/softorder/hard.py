@@ -44,7 +44,7 @@ def topk(
     _check.k(k, scores, dim)
     _check.mask(mask, scores)
     rows = _axis.rows(scores.detach(), dim, largest, mask)
-    result = rows.clone() if rows.numel() == 0 else _topk(rows, k)
+    result = rows.clone() if rows.numel() == 0 else _topk(rows, _axis.of_rows(k, scores, dim))
     return _axis.back(result, scores, dim)
 
 
@@ -64,8 +64,11 @@ def rank(
     >>> so.hard.rank(torch.tensor([0.3, 2.0, -1.0, 2.0]))
     tensor([2.0000, 3.5000, 1.0000, 3.5000])
     """
-    if not isinstance(dim, int):
-        return _forms.joined(rank, scores, dim, mask, descending=descending)
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        options = {"descending": descending}
+        return _forms.elementwise(rank, _cut.no_limit, scores, dim, mask, {}, options)
+    assert isinstance(dim, int)
     rows = _sorted(scores, dim, descending, mask)
     if rows is None:
         return scores.detach().clone()
@@ -79,20 +82,32 @@ def rank(
 
 
 def sort(
-    scores: Tensor, *, dim: int = -1, descending: bool = False, mask: Tensor | None = None
+    scores: Tensor,
+    *,
+    dim: int | tuple[int, ...] | None = -1,
+    descending: bool = False,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The scores in order: `so.soft_sort` as its temperature goes to 0.
 
     What takes no part goes last: +inf at the end of an ascending result, -inf of a descending one.
+    Several axes, or None for all, are taken as one and filled row by row, the last axis fastest.
+    The gradient is that of torch.sort: it goes from every place to the score that has it.
 
     >>> import torch, softorder as so
     >>> so.hard.sort(torch.tensor([0.3, 2.0, -1.0]), descending=True)
     tensor([ 2.0000,  0.3000, -1.0000])
     """
+    if _forms.special(scores, dim):
+        _check.floating_dtype("scores", scores)
+        options = {"descending": descending}
+        return _forms.elementwise(sort, _cut.no_limit, scores, dim, mask, {}, options)
+    assert isinstance(dim, int)
     rows = _sorted(scores, dim, descending, mask)
     if rows is None:
-        return scores.detach().clone()
-    values = rows.mirror(rows.values) if descending else rows.values
+        return scores.clone()
+    values = _values(rows, scores, dim, mask)
+    values = rows.mirror(values) if descending else values
     if rows.present is not None:
         behind = -math.inf if descending else math.inf
         values = torch.where(rows.places() < rows.present, values, behind)
@@ -103,14 +118,14 @@ def permutation(
     scores: Tensor,
     *,
     k: int | None = None,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The matrix that sorts: `so.soft_permutation` as its temperature goes to 0.
 
     Equal scores share their rows equally. What takes no part has the last rows, one each. Shape
-    (..., k or n, n), with `dim` moved to the end.
+    (..., k or n, n), with `dim` moved to the end; several axes are moved there as one.
 
     >>> import torch, softorder as so
     >>> so.hard.permutation(torch.tensor([2.0, 0.5, 2.0]))
@@ -118,6 +133,9 @@ def permutation(
             [0.5000, 0.0000, 0.5000],
             [0.5000, 0.0000, 0.5000]])
     """
+    if not isinstance(dim, int):
+        options = {"k": k, "descending": descending}
+        return _forms.reduced(permutation, scores, _axis.axes(scores, dim), mask, options)
     rows = _sorted(scores, dim, descending, mask)
     n = scores.shape[dim]
     _check.whole_k(k, n)
@@ -145,7 +163,8 @@ def quantile(
     """The score that the part q of them lies below: `so.soft_quantile` as temperature goes to 0.
 
     Where q n is an integer, the middle of two scores. Shapes are those of `so.soft_quantile`. At
-    q = 0 and q = 1 it is the smallest and the largest score, not an infinity.
+    q = 0 and q = 1 it is the smallest and the largest score, not an infinity. The gradient goes to
+    that score (the first of equal ones), or to two different ones in equal parts.
 
     >>> import torch, softorder as so
     >>> so.hard.quantile(torch.tensor([1.0, 2.0, 4.0, 8.0]), torch.tensor([0.25, 0.3, 1.0]))
@@ -161,7 +180,8 @@ def quantile(
     if rows is None:
         result = scores.new_full((*shape, levels.shape[-1]), math.nan)
     else:
-        result = _quantile(rows, levels.expand(*shape, -1))
+        values = _values(rows, scores, dim, mask)
+        result = _quantile(rows, values, levels.expand(*shape, -1))
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 
@@ -174,13 +194,18 @@ def _sorted(scores: Tensor, dim: int, descending: bool, mask: Tensor | None) -> 
     return None if rows.shape[-1] == 0 else sort_rows(rows)
 
 
-def _quantile(rows: SortedRows, q: Tensor) -> Tensor:
+def _values(rows: SortedRows, scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
+    """The scores in order, with their gradient."""
+    return _axis.rows(scores, dim, largest=True, mask=mask).gather(-1, rows.order)
+
+
+def _quantile(rows: SortedRows, values: Tensor, q: Tensor) -> Tensor:
     available = rows.n if rows.present is None else rows.present
     place = q.detach() * available
     last = torch.as_tensor(available, device=place.device) - 1
     low, high = torch.ceil(place).long() - 1, torch.floor(place).long()
     ends = (torch.minimum(i.clamp(min=0), last.clamp(min=0)) for i in (low, high))
-    below, above = (rows.values.gather(-1, i) for i in ends)
+    below, above = (values.gather(-1, i) for i in ends)
     middle = torch.where(below == above, below, 0.5 * below + 0.5 * above)
     if rows.present is not None:
         middle = torch.where(rows.present > 0, middle, math.nan)

@@ -214,3 +214,32 @@ def test_wrong_axes(dim):
 def test_k_of_several_axes_is_checked():
     with pytest.raises(ValueError, match=rf"between 0 and {math.prod(_SHAPE)}"):
         so.soft_topk(_scores(), 1000, dim=None)
+
+
+def _new_forms():
+    mesh, scores = _mesh(2), _scores()
+    k = torch.linspace(0.5, 4, 30, dtype=torch.float64).reshape(*_SHAPE[:2], 1)  # kept its axis
+    calls = {
+        "hard": lambda x: so.soft_topk(x, 2.5, temperature=0.5, hard=True),
+        "kept": lambda x: so.soft_topk(x, k, temperature=k),
+        "kept by several": lambda x: so.soft_topk(x, k[:1, :, :1], dim=(0, 2)),
+        "auto": lambda x: so.soft_topk(x, 2, temperature="auto"),
+        "auto, shared": lambda x: so.soft_topk(x, 2, temperature=so.Auto(0.3, shared=True)),
+        "hard ranks": lambda x: so.soft_rank(x, hard=True),
+        "soft ranks": lambda x: so.soft_rank(x, temperature="auto"),
+        "sort": lambda x: so.soft_sort(x, dim=(1, 2)),
+    }
+    whole_rows = {"hard ranks", "soft ranks", "sort"}
+    for placement in (Shard(2), Shard(0), Replicate()):
+        for name, call in calls.items():
+            x = distribute_tensor(scores, mesh, [placement])
+            if placement == Shard(2) and name in whole_rows:
+                with pytest.raises(TypeError, match="rows are cut among ranks"):
+                    call(x)
+            else:
+                found = call(x).full_tensor()
+                torch.testing.assert_close(found, call(scores), rtol=1e-6, atol=1e-8)
+
+
+def test_hard_auto_and_kept_numbers(pair):
+    pair.run(_new_forms)

@@ -162,6 +162,14 @@ def _rounded(p):
     return p if p.dtype == torch.float64 else p.bfloat16().to(p.dtype)
 
 
+def _that_takes_one_axis_of_several(scores, k, dim=-1, **options):
+    return so.soft_topk(scores, k, dim=dim if isinstance(dim, int) else -1, **options)
+
+
+def _that_stays_soft(scores, k, hard=False, **options):
+    return so.soft_topk(scores, k, **options)
+
+
 BROKEN = {
     # values
     "mass_is_k": _after(lambda p: p * (1 - 1e-9)),
@@ -202,6 +210,10 @@ BROKEN = {
     "k_at_plus_infinity_leave_nothing": _with_finite_infinity,
     "infinities_take_no_gradient": _with_a_straight_through_backward,
     "nan_stays_in_its_row": _with_a_shared_nan,
+    # forms
+    "several_axes_are_one": _that_takes_one_axis_of_several,
+    "numbers_may_keep_their_axis": _with_k(lambda k, x: k if k.dim() < 2 else k / 2),
+    "hard_is_the_limit_with_the_soft_gradient": _that_stays_soft,
     # inputs
     "result_looks_like_the_scores": _after(lambda p: p.float()),
     "any_axis_will_do": _that_depends_on_the_first_axis,

@@ -157,5 +157,7 @@ def test_a_state_dict_without_extra_state_leaves_the_numbers():
 
 def test_a_state_with_unknown_names_is_refused():
     layer = so.nn.SoftRank()
-    with pytest.raises(ValueError, match="SoftRank must hold fixed_temperature only, got forward"):
+    with pytest.raises(
+        ValueError, match="SoftRank must hold fixed_temperature, calibrated only, got forward"
+    ):
         layer.load_state_dict({"_extra_state": {"forward": 1.0}})

@@ -32,8 +32,12 @@ def test_temperature_out_of_range(operator, temperature):
 def test_temperature_of_a_wrong_shape_or_type(operator):
     with pytest.raises(ValueError, match=r"temperature.*\(2,\).*\(7,\)"):
         operator(_SCORES, temperature=torch.ones(7))
-    with pytest.raises(TypeError, match=r"temperature.*str"):
+    with pytest.raises(TypeError, match=r"temperature.*list"):
+        operator(_SCORES, temperature=[1.0])
+    with pytest.raises(ValueError, match=r"temperature.*'auto'.*got '1'"):
         operator(_SCORES, temperature="1")
+    with pytest.raises(TypeError, match=r"scores.*list"):
+        operator([1.0, 2.0], temperature="auto")
 
 
 @_every

@@ -17,6 +17,7 @@ from softorder._check import (
     gates,
     methods,
     neighbours,
+    schedules,
     targets,
     weights,
 )
@@ -40,9 +41,11 @@ from softorder._check._options import (
     flag,
     max_iterations,
     needed,
+    off,
     one_of,
     positive,
     reduction,
+    shape,
     share,
     subclass,
     together,
@@ -50,6 +53,8 @@ from softorder._check._options import (
     unused,
 )
 from softorder._check._per_row import (
+    auto,
+    inner_k,
     k,
     k_alone,
     k_among,
@@ -76,7 +81,7 @@ from softorder._check._tensors import (
     square,
     whole,
 )
-from softorder._check._values import PerRow, broadcast_over_rows
+from softorder._check._values import PerRow, beside, broadcast_over_rows, kept
 
 __all__ = [
     "PLAIN",
@@ -85,7 +90,9 @@ __all__ = [
     "at_hand",
     "at_least",
     "attention",
+    "auto",
     "beams",
+    "beside",
     "between",
     "broadcast_over_rows",
     "choice",
@@ -100,10 +107,12 @@ __all__ = [
     "floating_dtype",
     "fsums",
     "gates",
+    "inner_k",
     "k",
     "k_alone",
     "k_among",
     "k_below",
+    "kept",
     "known_finite",
     "mask",
     "max_iterations",
@@ -111,6 +120,7 @@ __all__ = [
     "needed",
     "neighbours",
     "no_wrapper",
+    "off",
     "one_for_all_rows",
     "one_of",
     "plain",
@@ -123,8 +133,10 @@ __all__ = [
     "reduction",
     "same_shape",
     "scale",
+    "schedules",
     "scores",
     "several",
+    "shape",
     "share",
     "square",
     "subclass",

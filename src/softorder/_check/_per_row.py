@@ -57,6 +57,23 @@ def positive_k(k: PerRow) -> None:
         raise ValueError(f"k must be finite and > 0, but got {k}")
 
 
+def inner_k(k: PerRow, n: int) -> None:
+    """The `k` that a learnable one starts from: between 0 and n, both excluded."""
+    if not isinstance(k, Tensor):
+        if not 0 < k < n:
+            raise ValueError(_inner_range(n, k))
+    elif eager() and k.numel():
+        wrong = ~((k > 0) & (k < n))
+        refuse("k", wrong, lambda: _inner_range(n, first(k, wrong)))
+
+
+def _inner_range(n: int, given: PerRow) -> str:
+    return (
+        f"k must be between 0 and {n}, the number of scores, both excluded, where it is learnable, "
+        f"but got {given}"
+    )
+
+
 def whole_k(k: int | None, n: int | None = None) -> None:
     """`k` is None, or a number of rows: an int in [0, n]. Without n, as far as it can be judged."""
     if k is None:
@@ -73,6 +90,7 @@ def q(q: PerRow, scores: Tensor, dim: int) -> None:
     if not isinstance(q, Tensor):
         return q_alone(q)
     _values.real_numbers("q", q)
+    _values.reachable("q", q, scores)
     shape = _values.without(scores, dim)
     if q.dim() > 1 and not _values.broadcasts(q.shape[1:], shape):
         raise ValueError(
@@ -125,6 +143,14 @@ def temperature_alone(temperature: PerRow) -> None:
     """`temperature` as far as it can be judged before any scores are seen."""
     if is_number("temperature", temperature) and not 0 < temperature < math.inf:
         raise ValueError(_range(temperature))
+
+
+def auto(word: str) -> None:
+    """A `temperature` that is a word is the one that there is."""
+    if word != "auto":
+        raise ValueError(
+            f"temperature must be a number, a tensor, 'auto' or so.Auto(...), but got {word!r}"
+        )
 
 
 def _range(given: PerRow) -> str:

@@ -65,6 +65,23 @@ def laplace(method: object, laplace: bool) -> None:
         )
 
 
+def choice(k: object) -> None:
+    """Of rows that are cut among ranks, the softness of a choice is known, not that of ranks."""
+    if k is None:
+        raise TypeError(
+            "the softness of ranks is not known for a DTensor whose rows are cut among ranks: "
+            "give a temperature, or redistribute it, so that every row is on one rank"
+        )
+
+
+def together(what: str) -> None:
+    """What needs the whole row."""
+    raise TypeError(
+        f"{what} must be on one rank row by row, but got a DTensor whose rows are cut among ranks: "
+        "redistribute it"
+    )
+
+
 def one_axis(dim: object) -> None:
     """Places along one axis are cut among the ranks of one group."""
     raise TypeError(

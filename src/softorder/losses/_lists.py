@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature
 from softorder.kernels.shards import WHOLE, Whole
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
-from softorder.ops import soft_rank, soft_topk
+from softorder.ops import _forms, soft_rank, soft_topk
 from softorder.ops._method import method_of
+from softorder.ops.calibration import of_order
 
 
 def reduce_rows(
@@ -39,8 +42,9 @@ class RankingLoss(Tempered):
 
     Args:
         method: any of `so.methods()` that serves what the loss is made of.
-        temperature: τ > 0, a number or a tensor that broadcasts over the lists.
-        dim: the axis of the lists.
+        temperature: τ > 0, a number or a tensor that broadcasts over the lists: the shape of scores
+            without `dim`, perhaps with an axis of size 1 behind it.
+        dim: the axis of the lists; several of them, or None for all, make one list.
         reduction: "mean" over the lists that count, "sum", or "none" for one number per list.
         learnable_temperature: the temperature is a parameter, stored as its logarithm.
     """
@@ -51,8 +55,8 @@ class RankingLoss(Tempered):
         self,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        temperature: Temperature = 1.0,
+        dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,
     ) -> None:
@@ -62,19 +66,26 @@ class RankingLoss(Tempered):
         self.reduction = reduction
 
     def forward(self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None) -> Tensor:
-        _check.scores(scores, self.dim)
-        _check.temperature(self.temperature, scores, self.dim)
-        _check.mask(mask, scores)
+        _check.floating("scores", scores)
         _check.targets.relevance("relevance", relevance, scores)
-        x = _axis.rows(scores, self.dim, largest=True, mask=mask)
+        scores, relevance, dim, mask = _forms.lists(scores, relevance, self.dim, mask)
+        _check.scores(scores, dim)
+        _check.mask(mask, scores)
+        x = _axis.rows(scores, dim, largest=True, mask=mask)
+        self._find_temperature(x)
+        _check.temperature(self.temperature, x, -1)
         present = x != -math.inf
         # what is padding may be anything
-        wanted = torch.where(present, relevance.movedim(self.dim, -1).to(x.dtype), 0.0)
+        wanted = torch.where(present, relevance.movedim(dim, -1).to(x.dtype), 0.0)
         if x.shape[-1] == 0:
             losses = x.sum(-1)
-            return reduce_rows(losses, losses != 0, self.reduction, scores.dtype)
+            return reduce_rows(losses, losses != 0, self.reduction, dtype_of_loss(scores))
         losses, counts = self._losses(x, wanted, present)
-        return reduce_rows(losses, counts, self.reduction, scores.dtype)
+        return reduce_rows(losses, counts, self.reduction, dtype_of_loss(scores))
+
+    def _find_temperature(self, x: Tensor) -> None:
+        """In the first call, if the scores are to decide; the module keeps it."""
+        of_order(self.temperature, x, method=self.method)
 
     @abstractmethod
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature, wanted
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
-from softorder.ops import _forms
+from softorder.ops import _forms, calibration
 from softorder.ops._method import threshold_method
 from softorder.relaxations import ThresholdMethod, sharded
 
@@ -24,7 +26,7 @@ def fenchel_young(
     k: float | Tensor | None = None,
     method: str | Density | object = "laplace",
     *,
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
     reduction: str = "mean",
@@ -65,16 +67,31 @@ def fenchel_young(
     >>> torch.allclose(scores.grad, p - target)
     True
     """
+    if wanted(temperature):
+        temperature = _found(temperature, scores, target, k, method, dim, mask)
+    temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
+    scores, target, dim, mask = _forms.lists(scores, target, dim, mask)
     options: dict[str, Any] = {"method": method, "temperature": temperature}
-    if not isinstance(dim, int):
-        _check.same_shape("target", target, scores)
-        axes = _axis.axes(scores, dim)
-        _check.mask(mask, scores)
-        mask = None if mask is None else _axis.join(mask.expand(scores.shape), axes)
-        scores, target, dim = _axis.join(scores, axes), _axis.join(target, axes), -1
     if _forms.special(scores, dim):
         return _of_dtensor(scores, target, k, dim, mask, reduction, options)
     return part_of_fenchel_young(scores, target, k, dim, mask, reduction, WHOLE, WHOLE, **options)
+
+
+def _found(
+    temperature: Temperature,
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None,
+    method: object,
+    dim: int | tuple[int, ...] | None,
+    mask: Tensor | None,
+) -> float | Tensor:
+    """The temperature that the scores decide, for a choice of as many as the target has."""
+    if k is None:
+        _check.same_shape("target", target, scores)
+        taken = target if mask is None else torch.where(mask, target, 0)
+        k = taken.sum(_axis.axes(scores, dim), dtype=torch.float64)
+    return calibration.of_topk(temperature, scores, k, method=method, dim=dim, mask=mask)
 
 
 def part_of_fenchel_young(
@@ -105,12 +122,12 @@ def part_of_fenchel_young(
     present = shards.add((~absent).sum(-1))
     if k is not None:
         (_check.k if shards.alone else _check.k_below)(k, scores, dim)
-        _check.targets.sums(sums, _axis.per_row(k, x), present)
-    counts = sums if k is None else _axis.per_row(k, x).detach()
-    tau = _axis.per_row(temperature, x)
+        _check.targets.sums(sums, _axis.per_row(k, x, dim), present)
+    counts = sums if k is None else _axis.per_row(k, x, dim).detach()
+    tau = _axis.per_row(temperature, x, dim)
     terms = torch.where(absent, 0.0, _terms(served, x, y, counts, tau, shards))
     losses = tau.to(x.dtype) * shards.common(terms.sum(-1))
-    return reduce_rows(losses, present > 0, reduction, scores.dtype, others)
+    return reduce_rows(losses, present > 0, reduction, dtype_of_loss(scores), others)
 
 
 def _of_dtensor(
@@ -171,7 +188,7 @@ class FenchelYoungLoss(Tempered):
         k: float | Tensor | None = None,
         method: str | Density | object = "laplace",
         *,
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,

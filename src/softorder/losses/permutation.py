@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature
 from softorder.densities import Density
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
-from softorder.ops import _rows
+from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops.calibration import of_order
 
 
 def permutation_cross_entropy(
@@ -19,8 +22,8 @@ def permutation_cross_entropy(
     target: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    temperature: Temperature = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
     ignore_index: int = -100,
@@ -63,6 +66,22 @@ def permutation_cross_entropy(
     >>> round(so.losses.permutation_cross_entropy(scores, wrong, temperature=0.4).item(), 3)
     3.745
     """
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
+    if not isinstance(dim, int):
+        (tau,) = _forms.rows_numbers(scores, dim, temperature=temperature)
+        x, y, _, own = _forms.lists(scores, target, dim, mask)
+        found = permutation_cross_entropy(
+            x,
+            y,
+            method=method,
+            temperature=tau,
+            descending=descending,
+            mask=own,
+            ignore_index=ignore_index,
+            reduction=reduction,
+        )
+        axes = _axis.axes(scores, dim)
+        return _axis.split(found, scores, axes) if reduction == "none" else found
     _rows.check(scores, temperature, dim, descending, mask)
     _check.targets.places(target, scores, dim, ignore_index)
     _check.reduction(reduction)
@@ -71,16 +90,18 @@ def permutation_cross_entropy(
     places = target if dim == -1 or dim == scores.dim() - 1 else target.movedim(dim, -1)
     if ignore_index >= 0:  # what is negative has no loss
         places = torch.where(places == ignore_index, -1, places)
+    counted = (places >= 0) & (x > -math.inf)
+    _check.targets.once(places, counted)
     if x.shape[-1] == 0:
         losses = x.clone()
     else:
-        losses = compute(x, places, _axis.per_row(temperature, x), descending)
+        losses = compute(x, places, _axis.per_row(temperature, x, dim), descending)
     if reduction == "none":
-        return _axis.back(losses, scores, dim)
+        return losses.to(dtype_of_loss(scores)).movedim(-1, dim)
     total = losses.sum()
     if reduction == "mean":
-        total = total / ((places >= 0) & (x > -math.inf)).sum()
-    return total.to(scores.dtype)
+        total = total / counted.sum()
+    return total.to(dtype_of_loss(scores))
 
 
 class PermutationCrossEntropyLoss(Tempered):
@@ -98,8 +119,8 @@ class PermutationCrossEntropyLoss(Tempered):
         self,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        temperature: Temperature = 1.0,
+        dim: int | tuple[int, ...] | None = -1,
         descending: bool = False,
         ignore_index: int = -100,
         reduction: str = "mean",

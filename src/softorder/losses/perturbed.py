@@ -11,7 +11,9 @@ from torch import Tensor
 from softorder import _axis, _check, hard
 from softorder.kernels._autograd import once
 from softorder.losses._lists import reduce_rows
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._numbers import Numbered
+from softorder.ops import _forms
 from softorder.ops._perturbed import Draws, check_noise, draws
 
 
@@ -23,7 +25,7 @@ def perturbed_fenchel_young(
     temperature: float | Tensor = 1.0,
     samples: int = 100,
     noise: str = "normal",
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
     reduction: str = "mean",
     generator: torch.Generator | None = None,
@@ -45,7 +47,7 @@ def perturbed_fenchel_young(
         temperature: as in `so.perturbed_topk`.
         samples: as in `so.perturbed_topk`.
         noise: as in `so.perturbed_topk`.
-        dim: the axis along which the scores compete.
+        dim: as in `so.soft_topk`.
         mask: as in `so.soft_topk`; what takes no part has no loss, and its target does not count.
         reduction: "mean" over the rows in which something takes part, "sum", or "none".
         generator: of random numbers.
@@ -62,6 +64,8 @@ def perturbed_fenchel_young(
     True
     """
     check_noise(samples, noise)
+    temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
+    scores, target, dim, mask = _forms.lists(scores, target, dim, mask)
     _check.scores(scores, dim)
     _check.temperature(temperature, scores, dim)
     _check.mask(mask, scores)
@@ -73,14 +77,14 @@ def perturbed_fenchel_young(
     present, sums = (~absent).sum(-1), y.sum(-1, dtype=torch.float64)
     if k is not None:
         _check.k(k, scores, dim)
-        _check.targets.sums(sums, _axis.per_row(k, x), present)
-    size = sums if k is None else _axis.per_row(k, x)
+        _check.targets.sums(sums, _axis.per_row(k, x, dim), present)
+    size = sums if k is None else _axis.per_row(k, x, dim)
     _check.whole("k", size, "for a perturbed loss")
     if x.shape[-1] == 0:
-        return reduce_rows(x.sum(-1), present > 0, reduction, scores.dtype)
-    tau = _axis.per_row(temperature, x).to(x.dtype).expand(x.shape[:-1])
+        return reduce_rows(x.sum(-1), present > 0, reduction, dtype_of_loss(scores))
+    tau = _axis.per_row(temperature, x, dim).to(x.dtype).expand(x.shape[:-1])
     losses = _Loss.apply(x, tau.unsqueeze(-1), y, size, draws(noise, samples, generator))
-    return reduce_rows(losses, present > 0, reduction, scores.dtype)
+    return reduce_rows(losses, present > 0, reduction, dtype_of_loss(scores))
 
 
 class _Loss(torch.autograd.Function):
@@ -127,7 +131,7 @@ class PerturbedFenchelYoungLoss(Numbered):
         temperature: float | Tensor = 1.0,
         samples: int = 100,
         noise: str = "normal",
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         generator: torch.Generator | None = None,
     ) -> None:

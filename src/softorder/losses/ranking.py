@@ -10,6 +10,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.losses._lists import CutLoss
+from softorder.ops.calibration import of_topk
 
 
 class NDCGLoss(CutLoss):
@@ -109,6 +110,10 @@ class PrecisionAtK(CutLoss):
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         assert self.k is not None
         return 1 - self._hits(x, wanted) / self.k, present.any(-1)
+
+    def _find_temperature(self, x: Tensor) -> None:
+        assert self.k is not None
+        of_topk(self.temperature, x, min(self.k, x.shape[-1]), method=self.method)
 
     def _hits(self, x: Tensor, wanted: Tensor) -> Tensor:
         return torch.where(wanted > 0, self._chosen(x), 0.0).sum(-1)

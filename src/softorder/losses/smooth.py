@@ -55,11 +55,13 @@ def smooth_top_k(
     """
     samples = Samples.of(scores, target, ignore_index)
     _check.count("k", k, least=1, most=samples.classes - 1)
-    _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
+    axis = 0 if scores.dim() == 1 else 1
+    _check.temperature(temperature, scores, axis)
     _check.positive("margin", margin)
     _check.weights.per_class(weight, samples.classes)
     _check.reduction(reduction)
-    tau = samples.per_sample(_axis.per_row(temperature, samples.scores)).to(samples.scores)
+    tau = _axis.of_rows(temperature, scores, axis)
+    tau = samples.per_sample(_axis.per_row(tau, samples.scores)).to(samples.scores)
     own, others = samples.split()
     absent = others == -math.inf
     z = torch.where(absent, 0.0, others) / (k * tau.unsqueeze(-1))

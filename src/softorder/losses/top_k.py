@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from softorder import _axis, _check
+from softorder._auto import Temperature, wanted
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.losses import _sharded
@@ -22,7 +23,7 @@ from softorder.losses._mass import check_method, density_number, operator_for
 from softorder.losses._mixture import Mixture
 from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
-from softorder.ops import _forms
+from softorder.ops import _forms, calibration
 
 #: What stands for k = 1: over which classes a softmax is, if it is one.
 TOP1 = MappingProxyType(
@@ -46,7 +47,7 @@ def top_k_cross_entropy(
     *,
     per_sample: bool = False,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     m: int | None = None,
     top1: str = "softmax",
     weight: Tensor | None = None,
@@ -82,6 +83,8 @@ def top_k_cross_entropy(
             but for transport: "sinkhorn_sort" (the paper's SinkhornSort; "sinkhorn" is the same
             here), "sorted_soft" with the largest k that has weight, and "soft" ("logistic" at τ/2).
         temperature: τ > 0, a number or a tensor that broadcasts over target. May require grad.
+            "auto", or `so.Auto(softness=...)`: that of a choice of the largest k with a weight,
+            among all classes.
         m: let only the m largest scores compete, the target always among them.
         top1: what stands for k = 1, "softmax", "mixed_softmax", both also with "_of_m", or
             "operator". The code of the paper calls "mixed_softmax_of_m" sm, "softmax_of_m" smce and
@@ -102,6 +105,8 @@ def top_k_cross_entropy(
     >>> round(one.item(), 3), round(two.item(), 3)
     (0.878, 0.038)
     """
+    if wanted(temperature):
+        temperature = _found(temperature, scores, p_k, method, m)
     options: dict[str, Any] = {
         "per_sample": per_sample,
         "method": method,
@@ -116,6 +121,22 @@ def top_k_cross_entropy(
     if _forms.special(scores, -1):
         return _of_dtensor(scores, target, p_k, options)
     return part_of_top_k_cross_entropy(scores, target, p_k, None, WHOLE, **options)
+
+
+def _found(
+    temperature: Temperature,
+    scores: Tensor,
+    p_k: Tensor | Sequence[float],
+    method: object,
+    m: int | None,
+) -> float | Tensor:
+    """The temperature that the scores decide, for the largest k that has a weight."""
+    _check.floating_dtype("scores", scores)
+    _check.weights.p_k(p_k)
+    axis = 0 if scores.dim() == 1 else 1
+    k = max(_weighted(p_k))
+    _check.weights.candidates(k, m, scores.shape[axis])
+    return calibration.of_topk(temperature, scores, k, method=method, dim=axis)
 
 
 def part_of_top_k_cross_entropy(
@@ -141,7 +162,8 @@ def part_of_top_k_cross_entropy(
     _check.weights.label_smoothing(label_smoothing)
     _check.reduction(reduction)
     samples = Samples.of(scores, target, ignore_index, cut)
-    _check.temperature(temperature, scores, 0 if scores.dim() == 1 else 1)
+    axis = 0 if scores.dim() == 1 else 1
+    _check.temperature(temperature, scores, axis)
     _check.weights.per_class(weight, samples.classes)
     ks = _weighted(p_k)
     _check.weights.candidates(max(ks), m, samples.classes)
@@ -157,7 +179,7 @@ def part_of_top_k_cross_entropy(
             label_smoothing=label_smoothing,
             reduction=reduction,
         )
-    tau = _axis.per_row(temperature, samples.scores)
+    tau = _axis.per_row(_axis.of_rows(temperature, scores, axis), samples.scores)
     mixture = Mixture(check_method(method), tau, m, label_smoothing, TOP1[top1])
     shares = _shares(p, samples, per_sample)
     if alone and mixture.label_smoothing == 0 and (m is None or m >= samples.classes):
@@ -292,7 +314,7 @@ class TopKCrossEntropyLoss(Tempered):
         p_k: Tensor | Sequence[float],
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         m: int | None = None,
         top1: str = "softmax",
         weight: Tensor | None = None,

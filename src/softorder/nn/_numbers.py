@@ -12,8 +12,9 @@ class Numbered(nn.Module):
     A class names its numbers; what one of them is assigned decides how it is kept. A tensor is a
     buffer, an `nn.Parameter` a parameter, and anything else (a number, or None) is part of the
     extra state, so that a temperature that was annealed comes back with the weights. A parameter
-    stays one, which an optimiser may hold: what is assigned to it becomes its value. State dicts
-    without an extra state fit, too: the numbers then stay as they are.
+    stays one, which an optimiser may hold: what is assigned to it becomes its value. A number comes
+    back as what it was saved, a tensor or not. State dicts without an extra state fit, too: the
+    numbers then stay as they are.
     """
 
     numbers: ClassVar[tuple[str, ...]] = ()
@@ -48,6 +49,13 @@ class Numbered(nn.Module):
             setattr(self, name, value)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        plain = state_dict.get(f"{prefix}_extra_state", {})
+        for name in self.numbers:
+            saved = state_dict.get(prefix + name)
+            if saved is not None and name in self.__dict__:
+                setattr(self, name, torch.empty_like(saved))
+            elif name in plain and name in self._buffers:
+                setattr(self, name, plain[name])
         super()._load_from_state_dict(state_dict, prefix, *args)
         missing, key = args[2], f"{prefix}_extra_state"
         if key in missing:

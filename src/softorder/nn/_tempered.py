@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from softorder import _check
+from softorder._auto import Auto, Temperature, settings, wanted
 from softorder.nn._numbers import Numbered
 from softorder.ops._method import method_of
 
@@ -15,46 +16,88 @@ class Tempered(Numbered):
 
     A learnable temperature is stored as its logarithm, the parameter `log_temperature`, so that no
     step of an optimiser can make it negative. Any other is `fixed_temperature`, one of the numbers
-    of the layer.
+    of the layer. "auto", or `so.Auto(softness=...)`, is found from the scores of the first call,
+    one number for all rows, and stays: `calibrated` tells whether that has happened.
     """
 
-    numbers: ClassVar[tuple[str, ...]] = ("fixed_temperature",)
+    numbers: ClassVar[tuple[str, ...]] = ("fixed_temperature", "calibrated")
     fixed_temperature: float | Tensor | None  #: None where it is learnable
+    calibrated: bool = True
 
     def __init__(
         self,
         operator: str,
         method: str | object,
-        temperature: float | Tensor,
+        temperature: Temperature,
         learnable_temperature: bool,
     ) -> None:
         super().__init__()
-        _check.temperature_alone(temperature)
+        auto = settings(temperature) if wanted(temperature) else None
+        start: Any = 1.0 if auto else temperature
+        _check.temperature_alone(start)
         _check.flag("learnable_temperature", learnable_temperature)
         method_of(operator, method)
         self.method = method
         self.log_temperature: nn.Parameter | None = None
-        self.fixed_temperature = None if learnable_temperature else temperature
+        self.fixed_temperature = None if learnable_temperature else start
+        self._auto = auto
         if learnable_temperature:
-            start = torch.as_tensor(temperature, dtype=torch.get_default_dtype())
+            start = torch.as_tensor(start, dtype=torch.get_default_dtype())
             self.log_temperature = nn.Parameter(torch.log(start.detach()))
+        if auto is not None:
+            self._wait(auto)
 
     @property
-    def temperature(self) -> float | Tensor:
-        """The temperature now."""
+    def temperature(self) -> Any:
+        """The temperature now; what it is to be found by, as long as it is not."""
+        if not self.calibrated and self._auto is not None:
+            return _Kept(self._auto, self)
         if self.log_temperature is not None:
             return self.log_temperature.exp()
         assert self.fixed_temperature is not None
         return self.fixed_temperature
 
     @temperature.setter
-    def temperature(self, value: float | Tensor) -> None:
+    def temperature(self, value: Any) -> None:
+        if wanted(value):
+            self._wait(settings(value))
+            return
         _check.temperature_alone(value)
         if self.log_temperature is None:
             self.fixed_temperature = value
         else:
             with torch.no_grad():
                 self.log_temperature.copy_(torch.as_tensor(value).log())
+        self._known()
+
+    def _wait(self, auto: Auto) -> None:
+        """For the scores of the next call."""
+        self._auto = auto
+        if self.log_temperature is None:
+            # a buffer from the start: what copies, moves or broadcasts buffers knows of it
+            self.fixed_temperature = torch.tensor(torch.nan)
+        self.calibrated = False
+
+    def _known(self) -> None:
+        if not self.calibrated:
+            self.calibrated = True
+
+    def _settle(self, found: Tensor) -> float | Tensor:
+        """Keeps what the first call has found, and returns it as all the others will see it."""
+        with torch.no_grad():
+            if self.log_temperature is not None:
+                self.log_temperature.copy_(found.log())
+            else:
+                assert isinstance(self.fixed_temperature, Tensor)
+                self.fixed_temperature.copy_(found)
+        self._known()
+        known: float | Tensor = self.temperature
+        return known
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        super().set_extra_state(state)
+        if "calibrated" not in state:  # saved with a temperature that was given
+            self._known()
 
     def describe(self, *names: str, **switches: bool) -> str:
         """The values of these attributes, and the switches that are on, as arguments."""
@@ -62,6 +105,22 @@ class Tempered(Numbered):
         switches = {"learnable_temperature": learnable, **switches}
         shown = [f"{name}={_shown(getattr(self, name))}" for name in names]
         return ", ".join(shown + [f"{name}=True" for name, on in switches.items() if on])
+
+
+class _Kept(Auto):
+    """What a layer hands to its operator, to be told the temperature that it finds."""
+
+    layer: Tempered
+
+    def __init__(self, auto: Auto, layer: Tempered) -> None:
+        super().__init__(auto.softness, shared=True)
+        object.__setattr__(self, "layer", layer)
+
+    def keep(self, found: Tensor) -> float | Tensor:
+        return self.layer._settle(found)
+
+    def __repr__(self) -> str:
+        return f"Auto(softness={self.softness})"
 
 
 def _shown(value: object) -> str:

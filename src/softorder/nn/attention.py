@@ -5,11 +5,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from softorder import _check
-from softorder.nn._tempered import Tempered
+from softorder._auto import Temperature
+from softorder.nn._counted import Counted
 from softorder.nn.functional.attention import attention_weights
 
 
-class TopKAttention(Tempered):
+class TopKAttention(Counted):
     """Multi-head attention to the k best keys: `nn.MultiheadAttention` with a soft top-k.
 
     Every head attends by `so.nn.functional.topk_attention`. The parameters, their names and their
@@ -28,6 +29,8 @@ class TopKAttention(Tempered):
         method: as in `so.soft_topk`.
         temperature: of the soft top-k. A tensor of shape (num_heads, 1) gives each head its own.
         learnable_temperature: make it a parameter.
+        learnable_k: make it a parameter, between 0 and the number of keys, as in `so.nn.SoftTopK`;
+            it has to start below that number.
         hard_inference: in eval mode take the hard top-k: exact zeros.
 
     >>> import torch, softorder as so
@@ -39,7 +42,7 @@ class TopKAttention(Tempered):
     (torch.Size([1, 6, 8]), tensor([3, 3, 3, 3, 3, 3]))
     """
 
-    numbers = ("k", "dropout", *Tempered.numbers)
+    numbers = ("k", "dropout", *Counted.numbers)
     in_proj_weight: Tensor
     in_proj_bias: Tensor | None
     q_proj_weight: Tensor
@@ -62,8 +65,9 @@ class TopKAttention(Tempered):
         vdim: int | None = None,
         batch_first: bool = False,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         learnable_temperature: bool = False,
+        learnable_k: bool = False,
         hard_inference: bool = False,
     ) -> None:
         super().__init__("soft_topk", method, temperature, learnable_temperature)
@@ -76,6 +80,7 @@ class TopKAttention(Tempered):
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.k = k
+        self._learn_k(learnable_k)
         self.dropout = dropout
         self.batch_first = batch_first
         self.hard_inference = hard_inference
@@ -95,8 +100,9 @@ class TopKAttention(Tempered):
         k: float | Tensor,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         learnable_temperature: bool = False,
+        learnable_k: bool = False,
         hard_inference: bool = False,
     ) -> TopKAttention:
         """A top-k attention with a copy of the parameters of a trained plain one."""
@@ -113,6 +119,7 @@ class TopKAttention(Tempered):
             method=method,
             temperature=temperature,
             learnable_temperature=learnable_temperature,
+            learnable_k=learnable_k,
             hard_inference=hard_inference,
         )
         layer.to(attention.out_proj.weight)
@@ -158,7 +165,7 @@ class TopKAttention(Tempered):
             q,
             k,
             v,
-            self.k,
+            self.k_now(k.shape[-2]),
             _open(attn_mask, key_padding_mask, len(query), self.num_heads, q.dtype),
             is_causal and attn_mask is None,
             None,
@@ -192,7 +199,8 @@ class TopKAttention(Tempered):
 
     def extra_repr(self) -> str:
         names = "embed_dim", "num_heads", "k", "dropout", "method", "temperature"
-        switches = {"batch_first": self.batch_first, "hard_inference": self.hard_inference}
+        switches = {"learnable_k": self.logit_k is not None, "batch_first": self.batch_first}
+        switches |= {"hard_inference": self.hard_inference}
         return self.describe(*names, **switches)
 
 

@@ -69,6 +69,8 @@ class KHotGate(Tempered):
         learnable_temperature: bool = False,
         start: float | None = None,
     ) -> None:
+        _check.temperature_alone(temperature)  # logits that have learned nothing could not find one
+        _check.gates.dim(dim)
         super().__init__("log_soft_topk", density_of(method), temperature, learnable_temperature)
         if features is not None:
             _check.count("features", features, least=1)
@@ -96,11 +98,12 @@ class KHotGate(Tempered):
         if logits is None:
             logits = _check.gates.own_logits(self.logits)
         _check.temperature(self.temperature, logits, -1)
-        tau = _axis.per_row(self.temperature, logits).to(logits).unsqueeze(-1)
+        tau = _axis.per_row(self.temperature, logits, -1).to(logits).unsqueeze(-1)
         return KHot(self.k, logits=logits / tau, design=self.design, method=self.method)
 
     def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
         """Choices (*sample_shape, *logits.shape): random ones in training, else the best one."""
+        _check.shape("sample_shape", sample_shape)
         if self.training:
             return self._draw(sample_shape, logits)
         best = _best(self.law(logits))
@@ -121,7 +124,7 @@ class KHotGate(Tempered):
             logits: for a gate without its own: (items, n), or (n,) for one choice for all.
         """
         features = x.movedim(self.dim, -1)
-        _check.gates.inputs(tuple(features.shape), self.features, logits)
+        _check.gates.inputs(features, self.features, logits)
         items = features.shape[:1] if features.dim() > 1 else ()
         if logits is not None and logits.dim() > 1:
             items = torch.Size()

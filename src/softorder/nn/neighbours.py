@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from softorder import _check
+from softorder._auto import Temperature
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.neighbours import (
@@ -73,7 +74,7 @@ class SoftKNN(Tempered):
         k: int,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         learnable_temperature: bool = False,
         distance: str = "euclidean",
         loss: str = "share",

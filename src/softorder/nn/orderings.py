@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from softorder import _check
+from softorder import hard as limits
+from softorder._auto import Temperature
+from softorder.nn._counted import Counted
 from softorder.nn._tempered import Tempered
 from softorder.ops import (
     log_soft_topk,
@@ -17,38 +20,83 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
+from softorder.ops._forms import number_of_scores
 
 _Operator = Callable[..., Tensor]
+_SOFT = ("method", "temperature")  # options that the hard operator does without
 
 
 class _Layer(Tempered):
-    """An operator with its options, which are attributes of the layer."""
+    """An operator with its options, which are attributes of the layer.
+
+    Every such layer has, beside the arguments of its operator:
+
+    Args:
+        learnable_temperature: make it a parameter, stored as its logarithm.
+        hard: the value of the hard operator with the gradient of the soft one, as in the operator.
+        hard_inference: in eval mode call the hard operator instead: soft in training, exact in use.
+    """
 
     options: ClassVar[tuple[str, ...]]
+    limit: ClassVar[_Operator]  #: a staticmethod: the hard operator
 
     def __init__(
         self,
         operator: _Operator,
         method: str | object,
-        temperature: float | Tensor,
+        temperature: Temperature,
         learnable_temperature: bool,
+        hard: bool,
+        hard_inference: bool,
     ) -> None:
         super().__init__(operator.__name__, method, temperature, learnable_temperature)
+        _check.flag("hard", hard)
+        _check.flag("hard_inference", hard_inference)
         self._operator = operator
+        self.hard = hard
+        self.hard_inference = hard_inference
 
     def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        options = {name: getattr(self, name) for name in self.options}
+        options = self._options(scores)
+        if self.hard_inference and not self.training:
+            return self._limit(scores, mask, {n: v for n, v in options.items() if n not in _SOFT})
+        if self.hard:
+            options["hard"] = True
         return self._operator(scores, mask=mask, **options)
 
+    def _options(self, scores: Tensor) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.options}
+
+    def _limit(self, scores: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
+        return self.limit(scores, mask=mask, **options)
+
     def extra_repr(self) -> str:
-        return self.describe(*self.options)
+        return self.describe(*self.options, **self._switches())
+
+    def _switches(self) -> dict[str, bool]:
+        return {"hard": self.hard, "hard_inference": self.hard_inference}
 
 
-class SoftTopK(_Layer):
+class SoftTopK(Counted, _Layer):
     """`so.soft_topk`, or `so.log_soft_topk` with log=True, as a layer.
 
     A learnable temperature is stored as its logarithm, the parameter `log_temperature`, so that no
-    step of an optimiser can make it negative.
+    step of an optimiser can make it negative. A learnable k of n scores is n σ(θ + logit(k₀/n)),
+    with the k₀ that was given and the parameter θ = `logit_k`, 0 at the start: it begins at k₀,
+    stays between 0 and n, and `layer.k_now(n)` tells it. temperature="auto" is found in the first
+    call, one number for all rows, and kept.
+
+    Args:
+        k: as in `so.soft_topk`; where it is learnable, what it starts from.
+        method: as in `so.soft_topk`.
+        temperature: as in `so.soft_topk`.
+        dim: as in `so.soft_topk`.
+        largest: as in `so.soft_topk`.
+        learnable_temperature: make it a parameter.
+        learnable_k: make it a parameter.
+        log: the logarithm of p.
+        hard: `so.hard.topk` with the gradient of p (not with log).
+        hard_inference: in eval mode `so.hard.topk`, or its logarithm: 0 and -inf.
 
     >>> import torch, softorder as so
     >>> layer = so.nn.SoftTopK(2, temperature=0.5, learnable_temperature=True)
@@ -56,8 +104,15 @@ class SoftTopK(_Layer):
     SoftTopK(k=2, method='laplace', temperature=0.5, ...)
     >>> layer(torch.tensor([3.0, 1.0, 2.0])).sum()
     tensor(2., grad_fn=<SumBackward0>)
+    >>> layer = so.nn.SoftTopK(2, temperature="auto", learnable_k=True, hard_inference=True)
+    >>> _ = layer(torch.tensor([3.0, 1.0, 2.0, 0.5]))
+    >>> round(layer.temperature.item(), 3), round(layer.k_now(4).item(), 3)
+    (0.293, 2.0)
+    >>> layer.eval()(torch.tensor([3.0, 1.0, 2.0, 0.5])).detach()
+    tensor([1., 0., 1., 0.])
     """
 
+    limit = staticmethod(limits.topk)
     options = ("k", "method", "temperature", "dim", "largest")
     numbers = ("k", *_Layer.numbers)
 
@@ -66,27 +121,44 @@ class SoftTopK(_Layer):
         k: float | Tensor,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         largest: bool = True,
         learnable_temperature: bool = False,
+        learnable_k: bool = False,
         log: bool = False,
+        hard: bool = False,
+        hard_inference: bool = False,
     ) -> None:
         _check.flag("log", log)
+        if log:
+            _check.off("hard", hard, "with log=True")
         operator = log_soft_topk if log else soft_topk
-        super().__init__(operator, method, temperature, learnable_temperature)
+        super().__init__(operator, method, temperature, learnable_temperature, hard, hard_inference)
         _check.k_alone(k)
         _check.flag("largest", largest)
         self.k = k
         self.dim = dim
         self.largest = largest
+        self._learn_k(learnable_k)
+
+    def _options(self, scores: Tensor) -> dict[str, Any]:
+        options = super()._options(scores)
+        if self.logit_k is not None:
+            options["k"] = self.k_now(number_of_scores(scores, self.dim))
+        return options
+
+    def _limit(self, scores: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
+        chosen = super()._limit(scores, mask, options)
+        return chosen.log() if self.log else chosen
 
     @property
     def log(self) -> bool:
         return self._operator is log_soft_topk
 
     def extra_repr(self) -> str:
-        return self.describe(*self.options, log=self.log)
+        learnable = {"learnable_k": self.logit_k is not None, "log": self.log}
+        return self.describe(*self.options, **learnable, **self._switches())
 
 
 class _Ordering(_Layer):
@@ -99,12 +171,16 @@ class _Ordering(_Layer):
         self,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         descending: bool = False,
         learnable_temperature: bool = False,
+        hard: bool = False,
+        hard_inference: bool = False,
     ) -> None:
-        super().__init__(self.operator, method, temperature, learnable_temperature)
+        super().__init__(
+            self.operator, method, temperature, learnable_temperature, hard, hard_inference
+        )
         _check.flag("descending", descending)
         self.dim = dim
         self.descending = descending
@@ -112,6 +188,15 @@ class _Ordering(_Layer):
 
 class SoftRank(_Ordering):
     """`so.soft_rank` as a layer.
+
+    Args:
+        method: as in `so.soft_rank`.
+        temperature: as in `so.soft_rank`; "auto" is found in the first call and kept.
+        dim: as in `so.soft_rank`.
+        descending: as in `so.soft_rank`.
+        learnable_temperature: make it a parameter, stored as its logarithm.
+        hard: the value of the hard operator with the gradient of the soft one.
+        hard_inference: in eval mode the hard operator, `so.hard.rank`.
 
     >>> import torch, softorder as so
     >>> layer = so.nn.SoftRank(temperature=0.1)
@@ -122,10 +207,11 @@ class SoftRank(_Ordering):
     """
 
     operator = staticmethod(soft_rank)
+    limit = staticmethod(limits.rank)
 
 
 class SoftSort(_Ordering):
-    """`so.soft_sort` as a layer.
+    """`so.soft_sort` as a layer, with the options of `so.nn.SoftRank`.
 
     >>> import torch, softorder as so
     >>> so.nn.SoftSort(temperature=0.01, descending=True)(torch.tensor([3.0, 1.0, 2.0]))
@@ -133,6 +219,7 @@ class SoftSort(_Ordering):
     """
 
     operator = staticmethod(soft_sort)
+    limit = staticmethod(limits.sort)
 
 
 class SoftPermutation(_Ordering):
@@ -146,6 +233,7 @@ class SoftPermutation(_Ordering):
     """
 
     operator = staticmethod(soft_permutation)
+    limit = staticmethod(limits.permutation)
     options = ("k", *_Ordering.options)
     numbers = ("k", *_Ordering.numbers)
 
@@ -156,13 +244,14 @@ class SoftPermutation(_Ordering):
 
 
 class SoftQuantile(_Layer):
-    """`so.soft_quantile` as a layer.
+    """`so.soft_quantile` as a layer: its arguments, and the switches of `so.nn.SoftRank`.
 
     >>> import torch, softorder as so
     >>> so.nn.SoftQuantile(0.5, temperature=0.01)(torch.tensor([3.0, 1.0, 2.0]))
     tensor(2.)
     """
 
+    limit = staticmethod(limits.quantile)
     options = ("q", "method", "temperature", "dim", "keepdim")
     numbers = ("q", *_Layer.numbers)
 
@@ -171,12 +260,16 @@ class SoftQuantile(_Layer):
         q: float | Tensor,
         *,
         method: str | object = "laplace",
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         keepdim: bool = False,
         learnable_temperature: bool = False,
+        hard: bool = False,
+        hard_inference: bool = False,
     ) -> None:
-        super().__init__(soft_quantile, method, temperature, learnable_temperature)
+        super().__init__(
+            soft_quantile, method, temperature, learnable_temperature, hard, hard_inference
+        )
         _check.q_alone(q)
         _check.flag("keepdim", keepdim)
         self.q = q

@@ -31,7 +31,7 @@ def topk(
     _check.mask(mask, scores)
     density = density_of_cut_rows(operator, method)
     x = _axis.rows(scores, dim, largest, mask)
-    k, tau = _axis.per_rows(k, temperature, x)
+    k, tau = _axis.per_rows(k, temperature, x, dim)
     if check:
         _check.distributed.alike(shards, k=k, temperature=tau)
         _check.distributed.enough(shards, k=k, scores=x)
@@ -54,7 +54,7 @@ def quantile(
     _check.temperature(temperature, scores, dim)
     density = density_of_cut_rows("soft_quantile", method)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
-    levels, tau = _axis.leading_last(q, x), _axis.per_row(temperature, x)
+    levels, tau = _axis.leading_last(q, x), _axis.per_row(temperature, x, dim)
     result = sharded.quantiles(x, levels, tau, density, shards).to(scores.dtype)
     return _axis.leading(result, q, dim, keepdim=False)
 
@@ -71,7 +71,7 @@ def hard_topk(
     """hard.topk of the part that this rank has."""
     _check.k_below(k, scores, dim)
     x = _axis.rows(scores.detach(), dim, largest, mask)
-    result = threshold.hard(x, _axis.per_row(k, x), shards)
+    result = threshold.hard(x, _axis.per_row(k, x, dim), shards)
     return _axis.back(result, scores, dim)
 
 
@@ -97,4 +97,18 @@ def order(
     _check.distributed.laplace(method, operator in served.sharded)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     compute = {"soft_rank": sharded_order.soft_rank, "soft_sort": sharded_order.soft_sort}[operator]
-    return _axis.back(compute(x, _axis.per_row(temperature, x), descending, shards), scores, dim)
+    return _axis.back(
+        compute(x, _axis.per_row(temperature, x, dim), descending, shards), scores, dim
+    )
+
+
+def no_limit(scores: Tensor, **options: object) -> Tensor:
+    """hard.rank and hard.sort of rows that are cut: an error."""
+    _check.distributed.together("the scores of a hard rank or sort")
+    return scores
+
+
+def no_order(scores: Tensor, *, dim: int, **options: object) -> Tensor:
+    """What several axes are sorted by where one of them is cut: an error."""
+    _check.distributed.one_axis("several")
+    return scores

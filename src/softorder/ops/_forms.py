@@ -17,14 +17,21 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import wanted
 from softorder.kernels.shards import WHOLE, Shards, Whole
 
 Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
+_OF_ROWS = ("k", "temperature")
+_NUMBERS = (float, int, *_check.PLAIN)  # what a temperature is most of the time
 
 
-def special(scores: Tensor, dim: Axes) -> bool:
-    """Whether the operator has to hand itself over."""
-    return type(dim) is not int or (type(scores) not in _check.PLAIN and is_dtensor(scores))
+def special(scores: Tensor, dim: Axes, temperature: object = 1.0) -> bool:
+    """Whether the operator has to hand itself over, or to find its temperature first."""
+    return (
+        type(dim) is not int
+        or (type(temperature) not in _NUMBERS and wanted(temperature))
+        or (type(scores) not in _check.PLAIN and is_dtensor(scores))
+    )
 
 
 def is_dtensor(scores: Any) -> bool:
@@ -58,11 +65,7 @@ def joined(
 ) -> Tensor:
     """The same of a tensor in one piece, along one axis that is made of several."""
     axes = _axis.axes(scores, dim)
-    if mask is not None:
-        _check.mask(mask, scores)
-        mask = _axis.join(mask.expand(scores.shape), axes)
-    result = operator(_axis.join(scores, axes), dim=-1, mask=mask, **options)
-    return _axis.split(result, scores, axes)
+    return _axis.split(reduced(operator, scores, axes, mask, options), scores, axes)
 
 
 def per_row(
@@ -116,11 +119,44 @@ def reduced(
     mask: Tensor | None,
     arguments: Mapping[str, Any],
 ) -> Tensor:
-    """A result for every row of a tensor in one piece, along one axis that is made of several."""
-    if mask is not None:
-        _check.mask(mask, scores)
-        mask = _axis.join(mask.expand(scores.shape), axes)
-    return operator(_axis.join(scores, axes), dim=-1, mask=mask, **arguments)
+    """What it makes of the rows of a tensor in one piece, along an axis made of several."""
+    mask = joined_mask(mask, scores, axes)
+    own = {name: rows_number(name, value, scores, axes) for name, value in arguments.items()}
+    return operator(_axis.join(scores, axes), dim=-1, mask=mask, **own)
+
+
+def lists(
+    scores: Tensor, target: Tensor, dim: Axes, mask: Tensor | None
+) -> tuple[Tensor, Tensor, int, Tensor | None]:
+    """Scores, what is known of each, the axis and the mask: of several axes, as one at the end."""
+    if isinstance(dim, int):
+        return scores, target, dim, mask
+    _check.same_shape("target", target, scores)
+    axes = _axis.axes(scores, dim)
+    mask = joined_mask(mask, scores, axes)
+    return _axis.join(scores, axes), _axis.join(target, axes), -1, mask
+
+
+def joined_mask(mask: Tensor | None, scores: Tensor, axes: tuple[int, ...]) -> Tensor | None:
+    """The mask for scores whose axes are one, behind the others."""
+    _check.mask(mask, scores)
+    return None if mask is None else _axis.join(mask.expand(scores.shape), axes)
+
+
+def rows_numbers(scores: Tensor, dim: Axes, **numbers: Any) -> tuple[Any, ...]:
+    """Several of them, for `lists`."""
+    if isinstance(dim, int):
+        return tuple(numbers.values())
+    axes = _axis.axes(scores, dim)
+    return tuple(rows_number(name, value, scores, axes) for name, value in numbers.items())
+
+
+def rows_number(name: str, value: Any, scores: Tensor, axes: tuple[int, ...]) -> Any:
+    """k and the temperature without the axes that they may have kept; anything else as it is."""
+    if name not in _OF_ROWS or not isinstance(value, Tensor) or value.dim() < scores.dim():
+        return value
+    _check.kept(name, value, scores, axes)
+    return _axis.of_rows(value, scores, axes)
 
 
 def _with_axes(result: Tensor, axes: tuple[int, ...], leading: bool) -> Tensor:
@@ -212,7 +248,7 @@ class Pieces:
 
         if not isinstance(value, Tensor):
             return value
-        value = self._replicated(value)
+        value = rows_number(name, self._replicated(value), self.scores, self.axes)
         shape = tuple(self.scores.shape[axis] for axis in self._rows)
         _check.broadcast_over_rows(name, value, shape)
         placements: list[Any] = []
@@ -278,4 +314,4 @@ class Pieces:
 
 def number_of_scores(scores: Tensor, dim: Axes) -> int:
     """How many compete with each other."""
-    return math.prod(scores.shape[axis] for axis in _axis.axes(scores, dim))
+    return math.prod([scores.shape[axis] for axis in _axis.axes(scores, dim)])

@@ -37,15 +37,15 @@ def along(
     x = rows(scores, dim, mask)
     if x.shape[-1] == 0:
         return scores.clone()
-    result = compute(x, _axis.per_row(temperature, x), descending)
+    result = compute(x, _axis.per_row(temperature, x, dim), descending)
     return _axis.back(result, scores, dim)
 
 
 def at_levels(
-    compute: Callable[..., Tensor], x: Tensor, levels: Tensor, temperature: float | Tensor
+    compute: Callable[..., Tensor], x: Tensor, levels: Tensor, temperature: float | Tensor, dim: int
 ) -> Tensor:
     """A result for every level of every row, NaN where there are no scores."""
     if x.shape[-1] == 0:
         nothing = x.sum(-1, keepdim=True) * math.nan  # part of the graph
         return nothing.expand(*x.shape[:-1], levels.shape[-1])
-    return compute(x, levels, _axis.per_row(temperature, x))
+    return compute(x, levels, _axis.per_row(temperature, x, dim))

@@ -35,8 +35,8 @@ def sinkhorn(
     Args:
         scores: (..., n, n), float64 to bfloat16. A matrix with an entry that is not finite is NaN;
             what must not be assigned gets a large negative number.
-        temperature: τ > 0, a number or a tensor that broadcasts over the matrices, of shape (...).
-            May require grad.
+        temperature: τ > 0, a number or a tensor that broadcasts over the matrices, of shape (...)
+            or (..., 1, 1). May require grad.
         tolerance: by how much a column may miss 1, if the rounding of scores/τ allows it. Rows sum
             to 1 exactly.
         max_iterations: where to give up, with a warning.
@@ -54,6 +54,7 @@ def sinkhorn(
            [0.683, 0.192, 0.125],
            [0.011, 0.17 , 0.819]], dtype=float32)
     """
+    temperature = _of_matrices(temperature, scores)
     _check_arguments(scores, temperature, tolerance, max_iterations)
     if scores.numel() == 0:
         return scores.clone()
@@ -102,6 +103,7 @@ def gumbel_sinkhorn(
     >>> P.shape, torch.allclose(P.sum(-2), torch.ones(10, 4))
     (torch.Size([10, 4, 4]), True)
     """
+    temperature = _of_matrices(temperature, scores)
     _check_arguments(scores, temperature, tolerance, max_iterations)
     _check.at_least("noise", noise, 0)
     wide = _axis.rows(scores, -1, largest=True, mask=None)
@@ -110,6 +112,14 @@ def gumbel_sinkhorn(
         many, temperature=temperature, tolerance=tolerance, max_iterations=max_iterations
     )
     return plan.to(scores.dtype)
+
+
+def _of_matrices(temperature: float | Tensor, scores: Tensor) -> float | Tensor:
+    """The shape (...), where (..., 1, 1) was given."""
+    _check.square("scores", scores)
+    if isinstance(temperature, Tensor) and temperature.dim() == scores.dim():
+        _check.kept("temperature", temperature, scores, (-2, -1))
+    return _axis.of_rows(temperature, scores, (-2, -1))
 
 
 def _check_arguments(

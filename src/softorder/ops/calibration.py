@@ -12,20 +12,25 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check, hard
+from softorder._auto import settings, wanted
 from softorder.densities import Density
+from softorder.kernels._operators import Operator
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.kernels.threshold import sharded as threshold
 from softorder.ops import _forms
 from softorder.ops._method import computation, density_of_cut_rows
-from softorder.relaxations import sharded
+from softorder.relaxations import Method, find_any, sharded
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
 _HALVINGS = 60  # of the logarithm of that: to the last digit
+_FEW_HALVINGS = 24  # to five digits
+
+_Soft = Callable[[Tensor, Tensor], Tensor]  # of scores and temperature
 
 
 def calibrate_temperature(
     scores: Tensor,
-    k: float | Tensor,
+    k: float | Tensor | None = None,
     *,
     softness: float = 0.1,
     method: str | Density | object = "laplace",
@@ -47,16 +52,30 @@ def calibrate_temperature(
     there is one τ for each softness in between. Of the other methods some rise and fall, and some
     never become hard: for these it is one τ with that softness, and an error if none is found.
 
+    Without a k the decision is the whole order: h = `so.hard.rank(scores)`, r the soft ranks at τ,
+    and n scores that take part,
+
+        softness(τ) = Σ_i (h_i - (n+1)/2) (h_i - r_i) / Σ_i (h_i - (n+1)/2)²
+
+    the same with ranks, as p and h both sum to k: 1 less the slope of r over h. It rises from 0 to
+    1, too: Σ h_i r_i is a sum of (h_i - h_j) F((scores_i - scores_j)/τ), which fall one by one. It
+    is the softness of `so.soft_rank`, and serves all that is made of the same sums, at the same
+    temperature: sorts, permutations, quantiles.
+
     It moves with the scores: calibrate(a·x + c) is a·calibrate(x). For a fixed k it shrinks as n
     grows, since ever more scores crowd below the threshold: a temperature that was found for a few
-    classes is too soft for many. For a fixed k/n it stays.
+    classes is too soft for many. For a fixed k/n, and for ranks, it stays.
+
+    Time that of 60 soft operators, in float64. Under torch.compile it is one operator in the graph;
+    with a density of your own, or differentiable=True, its steps are.
 
     Args:
         scores: as in `so.soft_topk`.
-        k: as in `so.soft_topk`, without a gradient.
+        k: as in `so.soft_topk`, without a gradient; None for the softness of ranks.
         softness: a number between 0 and 1, both excluded.
-        method: as in `so.soft_topk`.
-        dim: the axis along which the scores compete.
+        method: as in `so.soft_topk`; without a k, one that serves soft_rank or soft_permutation.
+        dim: the axis along which the scores compete; several of them, or None for all, compete as
+            one.
         largest: False for the k smallest.
         mask: as in `so.soft_topk`.
         shared: True for one temperature at which the mean softness of all rows is as stated.
@@ -78,16 +97,58 @@ def calibrate_temperature(
     >>> round(1 - p[0].topk(5).values.sum().item() / 5, 2)  # what others than the top 5 have
     0.3
     """
-    _check.flag("largest", largest)
-    _check.flag("shared", shared)
-    _check.flag("differentiable", differentiable)
-    options: dict[str, Any] = {
-        "softness": softness,
-        "method": method,
-        "largest": largest,
-        "shared": shared,
-        "differentiable": differentiable,
-    }
+    options = {"softness": softness, "method": method, "largest": largest, "shared": shared}
+    return _calibrated(scores, k, dim, mask, options | {"differentiable": differentiable})
+
+
+def of_topk(
+    temperature: Any,
+    scores: Tensor,
+    k: float | Tensor | None,
+    *,
+    method: object,
+    dim: int | tuple[int, ...] | None = -1,
+    largest: bool = True,
+    mask: Tensor | None = None,
+) -> float | Tensor:
+    """The temperature of a call: a number as it is, "auto" as the scores have it."""
+    if not wanted(temperature):
+        given: float | Tensor = temperature
+        return given
+    auto = settings(temperature)
+    _check.floating_dtype("scores", scores)
+    options = {"softness": auto.softness, "method": method, "shared": auto.shared}
+    options |= {"largest": largest, "differentiable": False, "halvings": _FEW_HALVINGS}
+    tau: Any = _calibrated(scores.detach(), k, dim, mask, options)
+    if auto.shared and _forms.is_dtensor(tau):  # all ranks have it
+        tau = tau.to_local()
+    return auto.keep(tau)
+
+
+def of_order(
+    temperature: Any,
+    scores: Tensor,
+    *,
+    method: object,
+    dim: int | tuple[int, ...] | None = -1,
+    mask: Tensor | None = None,
+) -> float | Tensor:
+    """The same where the ranks are what is to be decided."""
+    if not wanted(temperature):
+        given: float | Tensor = temperature
+        return given
+    return of_topk(temperature, scores, None, method=method, dim=dim, mask=mask)
+
+
+def _calibrated(
+    scores: Tensor,
+    k: float | Tensor | None,
+    dim: int | tuple[int, ...] | None,
+    mask: Tensor | None,
+    options: dict[str, Any],
+) -> Tensor:
+    for name in ("largest", "shared", "differentiable"):
+        _check.flag(name, options[name])
     if _forms.special(scores, dim):
         return _special(scores, k, dim, mask, options)
     assert isinstance(dim, int)
@@ -96,7 +157,7 @@ def calibrate_temperature(
 
 def part_of_calibration(
     scores: Tensor,
-    k: float | Tensor,
+    k: float | Tensor | None,
     dim: int,
     mask: Tensor | None,
     shards: Whole,
@@ -107,17 +168,48 @@ def part_of_calibration(
     largest: bool,
     shared: bool,
     differentiable: bool,
+    halvings: int = _HALVINGS,
 ) -> Tensor:
     """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
     _check.scores(scores, dim)
-    (_check.k if shards.alone else _check.k_below)(k, scores, dim)
+    if k is not None:
+        (_check.k if shards.alone else _check.k_below)(k, scores, dim)
+    elif not shards.alone:
+        _check.distributed.choice(k)
     _check.mask(mask, scores)
     _check.between("softness", softness)
-    _check.flag("shared", shared)
-    _check.flag("differentiable", differentiable)
-    x = _axis.rows(scores, dim, largest, mask).double()
-    decision = _Decision.of(x, k, _computation(method, shards), shards, others)
-    tau = decision.solve(softness, shared)
+    x = _axis.rows(scores if differentiable else scores.detach(), dim, largest, mask).double()
+    count = None if k is None else _axis.per_row(k, x, dim).detach()
+    aim = float(softness), shared, halvings
+    if (
+        _check.traceable()
+        and isinstance(method, str)
+        and not differentiable
+        and shards.alone
+        and others.alone
+    ):
+        found: Tensor = _operator.dispatched(x, count, method, *aim)
+        return found
+    return _temperatures(x, count, method, *aim, differentiable, shards, others)
+
+
+def _temperatures(
+    x: Tensor,
+    k: Tensor | None,
+    method: object,
+    softness: float,
+    shared: bool,
+    halvings: int,
+    differentiable: bool = False,
+    shards: Whole = WHOLE,
+    others: Whole = WHOLE,
+) -> Tensor:
+    """Of clean rows."""
+    if k is None:
+        decision = _Decision.of_order(x, method, others)
+    else:
+        decision = _Decision.of_choice(x, k, _choice(method, shards), shards, others)
+    tau = decision.solve(softness, shared, halvings)
     if _check.eager():
         reached = torch.where(decision.open, decision.softness(tau.detach(), shared), softness)
         _check.methods.softness(method, softness, reached)
@@ -125,20 +217,53 @@ def part_of_calibration(
         tau = decision.with_gradient(tau, shared)
     open_rows = others.most(decision.open.any().double()) > 0 if shared else decision.open
     tau = torch.where(open_rows, tau, 1.0)
-    spoiled = scores.new_zeros((), dtype=torch.bool) if shared else decision.spoiled
+    spoiled = x.new_zeros((), dtype=torch.bool) if shared else decision.spoiled
     return torch.where(spoiled, math.nan, tau)
 
 
-def _computation(method: object, shards: Whole) -> Callable[..., Tensor]:
+def _empty(
+    x: Tensor, k: Tensor | None, method: str, softness: float, shared: bool, halvings: int
+) -> Tensor:
+    return x.new_empty(() if shared else x.shape[:-1])
+
+
+_operator = Operator(
+    "calibrate(Tensor scores, Tensor? k, str method, float softness, bool shared, int halvings)"
+    " -> Tensor",
+    reference=_temperatures,
+    fake=_empty,
+)
+
+
+def _choice(method: object, shards: Whole) -> Callable[..., Tensor]:
     if not isinstance(shards, Shards):
         return computation("soft_topk", method)
     density = density_of_cut_rows("soft_topk", method)
     return partial(sharded.soft_topk, density=density, shards=shards, log=False)
 
 
+def _ranks(method: object) -> _Soft:
+    """Soft ranks by that method: its own, or the mean places of its permutation."""
+    name = "soft_rank"
+    if isinstance(method, str):
+        name, _ = find_any(("soft_rank", "soft_permutation"), method)
+    elif isinstance(method, Method) and name not in method.operators:
+        name = "soft_permutation"
+    compute = computation(name, method)
+    if name == "soft_rank":
+        return lambda x, tau: compute(x, tau, False)
+
+    def mean_places(x: Tensor, tau: Tensor) -> Tensor:
+        n = x.shape[-1]
+        places = torch.arange(1, n + 1, dtype=x.dtype, device=x.device)
+        return (places.unsqueeze(-1) * compute(x, tau, False, n)).sum(-2)
+
+    return mean_places
+
+
 def _special(
     scores: Tensor,
-    k: float | Tensor,
+    k: float | Tensor | None,
     dim: int | tuple[int, ...] | None,
     mask: Tensor | None,
     options: dict[str, Any],
@@ -146,7 +271,7 @@ def _special(
     """Along several axes, or of a DTensor."""
     _check.floating_dtype("scores", scores)
     axes = _axis.axes(scores, dim)
-    if not isinstance(k, Tensor):
+    if k is not None and not isinstance(k, Tensor):
         _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
     if not _forms.is_dtensor(scores):
         calibrate = partial(part_of_calibration, shards=WHOLE, others=WHOLE, **options)
@@ -161,48 +286,70 @@ def _special(
 
 @dataclass(frozen=True)
 class _Decision:
-    """Finite scores of which k are to be chosen; rows with nothing to decide are not open."""
+    """Finite scores that something is to be decided of; rows with nothing to decide are not open.
+
+    The softness is 1 - <w, soft>/<w, hard>, both less what they are when nothing is decided.
+    """
 
     x: Tensor
-    k: Tensor
-    compute: Callable[..., Tensor]  # p
-    chosen: Tensor  # h
-    most: Tensor  # Σ h (h - k/n)
+    soft: _Soft  # p, or r
+    hard: Tensor  # h
+    weights: Tensor  # w: h, or h less its mean
+    most: Tensor  # <w, h> when nothing is decided less
     open: Tensor
     spoiled: Tensor  # rows with NaN
     shards: Whole  # that have more of the rows
     others: Whole  # that have more rows
 
     @staticmethod
-    def of(
-        x: Tensor, k: float | Tensor, compute: Callable[..., Tensor], shards: Whole, others: Whole
+    def of_choice(
+        x: Tensor, k: Tensor, compute: Callable[..., Tensor], shards: Whole, others: Whole
     ) -> _Decision:
+        """Of the k largest."""
         certain = x == math.inf
         spoiled = shards.add(x.isnan().sum(-1)) > 0
-        count = _axis.per_row(k, x).detach() - shards.add(certain.sum(-1))
         x = torch.where(certain | spoiled.unsqueeze(-1), -math.inf, x)
         present = shards.add((x > -math.inf).sum(-1))
-        count = torch.minimum(count.clamp(min=0), present).expand(x.shape[:-1])
+        count = (k - shards.add(certain.sum(-1))).clamp(min=0)
+        count = torch.minimum(count, present).expand(x.shape[:-1])
         chosen = _chosen(x.detach(), count, shards)
         most = shards.add((chosen * chosen).sum(-1)) - count * count / present.clamp(min=1)
         open_ = most > 1e-9 * count
-        return _Decision(x, count, compute, chosen, most, open_, spoiled, shards, others)
+
+        def soft(x: Tensor, temperature: Tensor) -> Tensor:
+            return compute(x, count, temperature)
+
+        return _Decision(x, soft, chosen, chosen, most, open_, spoiled, shards, others)
+
+    @staticmethod
+    def of_order(x: Tensor, method: object, others: Whole) -> _Decision:
+        """Of all places."""
+        spoiled = x.isnan().any(-1)
+        x = torch.where((x == math.inf) | spoiled.unsqueeze(-1), -math.inf, x)
+        there = x > -math.inf
+        present = there.sum(-1, keepdim=True)
+        ranks = hard.rank(x.detach())
+        weights = torch.where(there, ranks - (present + 1) / 2, 0.0)
+        most = weights.square().sum(-1)
+        soft = _ranks(method) if x.shape[-1] else lambda x, temperature: x
+        return _Decision(x, soft, ranks, weights, most, most > 0, spoiled, WHOLE, others)
 
     def softness(self, temperature: Tensor, shared: bool) -> Tensor:
         if shared:
             temperature = self.others.shared(temperature)
-        p: Tensor = self.compute(self.x, self.k, temperature)
-        miss = self.shards.common((self.chosen * (self.chosen - p)).sum(-1))
+        miss = self.shards.common(
+            (self.weights * (self.hard - self.soft(self.x, temperature))).sum(-1)
+        )
         share = torch.where(self.open, miss, 0.0) / torch.where(self.open, self.most, 1.0)
         if not shared:
             return share
         return self.others.common(share.sum()) / self.others.add(self.open.sum()).clamp(min=1)
 
-    def solve(self, softness: float, shared: bool) -> Tensor:
+    def solve(self, softness: float, shared: bool, halvings: int) -> Tensor:
         """By bisection of log τ: softness is monotone in it."""
         with torch.no_grad():
             low, high = self._bracket(shared)
-            for _ in range(_HALVINGS):
+            for _ in range(halvings):
                 middle = 0.5 * (low + high)
                 soft = self.softness(middle.exp(), shared) > softness
                 low, high = torch.where(soft, low, middle), torch.where(soft, middle, high)

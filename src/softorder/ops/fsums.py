@@ -6,9 +6,11 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder._auto import Temperature
 from softorder.densities import Density
-from softorder.ops import _rows
+from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops.calibration import of_order
 
 
 def fsum(
@@ -16,8 +18,8 @@ def fsum(
     points: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    temperature: Temperature = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
 ) -> Tensor:
     """How many scores are below each of m points, as a smooth function of both.
@@ -47,7 +49,8 @@ def fsum(
         method: "laplace", "logistic", "normal", "cauchy" or "uniform"; or an even density of your
             own, as in `so.soft_rank`.
         temperature: as in `so.soft_rank`.
-        dim: the axis of the scores; that of the points takes its place.
+        dim: the axis of the scores; that of the points takes its place. Several of them, or None
+            for all, are taken as one behind the others: points and result then have theirs last.
         mask: as in `so.soft_rank`; what takes no part is not counted, and gets no gradient.
 
     Returns:
@@ -62,6 +65,10 @@ def fsum(
     array([[0.   , 0.   , 1.997, 3.   ],
            [0.   , 1.   , 2.003, 3.   ]], dtype=float32)
     """
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
+    if not isinstance(dim, int):
+        options = {"points": points, "method": method, "temperature": temperature}
+        return _forms.reduced(fsum, scores, _axis.axes(scores, dim), mask, options)
     _rows.check(scores, temperature, dim, False, mask)
     _check.fsums.points(points, scores, dim)
     compute = computation("fsum", method)
@@ -71,7 +78,7 @@ def fsum(
     if x.shape[-1] == 0:
         result = x.sum(-1, keepdim=True) + torch.where(t.isnan(), t, 0.0)  # parts of the graph
     else:
-        result = compute(x, t, _axis.per_row(temperature, x))
+        result = compute(x, t, _axis.per_row(temperature, x, dim))
     return _axis.back(result, scores, dim)
 
 
@@ -80,8 +87,8 @@ def fsum_inverse(
     levels: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    temperature: Temperature = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The points below which so many scores are: t with `fsum` (scores, t) = level.
@@ -100,7 +107,8 @@ def fsum_inverse(
             level of 0 gives -inf, that number and what is above it +inf.
         method: as in `so.fsum`.
         temperature: as in `so.soft_rank`.
-        dim: the axis of the scores; that of the levels takes its place.
+        dim: the axis of the scores; that of the levels takes its place. Several of them, or None
+            for all, are taken as one behind the others: levels and result then have theirs last.
         mask: as in `so.fsum`.
 
     Returns:
@@ -117,9 +125,13 @@ def fsum_inverse(
     >>> so.fsum(scores, points, temperature=0.1).numpy().round(3)
     array([0.5, 1. , 2.9], dtype=float32)
     """
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
+    if not isinstance(dim, int):
+        options = {"levels": levels, "method": method, "temperature": temperature}
+        return _forms.reduced(fsum_inverse, scores, _axis.axes(scores, dim), mask, options)
     _rows.check(scores, temperature, dim, False, mask)
     _check.fsums.levels(levels, scores, dim)
     compute = computation("fsum_inverse", method)
     x = _rows.rows(scores, dim, mask)
     wanted = _axis.per_row(_axis.beside_rows(levels, scores, dim), x)
-    return _axis.back(_rows.at_levels(compute, x, wanted, temperature), scores, dim)
+    return _axis.back(_rows.at_levels(compute, x, wanted, temperature, dim), scores, dim)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
-from softorder.ops import _rows
+from softorder.ops import _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_permutation(
@@ -15,10 +19,11 @@ def soft_permutation(
     *,
     k: int | None = None,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    temperature: Temperature = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """How much every score belongs to every place: a doubly stochastic matrix P.
 
@@ -38,7 +43,10 @@ def soft_permutation(
         temperature: as in `so.soft_rank`.
         descending: True for the largest score in the first row.
         mask: as in `so.soft_rank`. What takes no part has the last rows, one each.
-        dim: the axis along which the scores are sorted.
+        dim: the axis along which the scores are sorted; several of them, or None for all, are
+            taken as one, in which the last of them is the fastest.
+        hard: True for the value of `so.hard.permutation` with the gradient of the soft one, known
+            as straight-through: what comes next sees a hard order, and the scores still learn.
 
     Returns:
         P of shape (..., k or n, n) and the dtype of scores, with `dim` moved to the end: places on
@@ -55,6 +63,14 @@ def soft_permutation(
     >>> so.soft_permutation(scores, k=1, temperature=0.4, descending=True).numpy().round(3)
     array([[0.059, 0.939, 0.002]], dtype=float32)
     """
+    if hard is not False:
+        common = {"k": k, "dim": dim, "descending": descending, "mask": mask}
+        both = soft_permutation, limits.permutation, hard
+        return straight_through(*both, (scores,), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
+    if not isinstance(dim, int):
+        options = {"k": k, "method": method, "temperature": temperature, "descending": descending}
+        return _forms.reduced(soft_permutation, scores, _axis.axes(scores, dim), mask, options)
     _rows.check(scores, temperature, dim, descending, mask)
     n = scores.shape[dim]
     _check.whole_k(k, n)
@@ -62,4 +78,4 @@ def soft_permutation(
     x, k = _rows.rows(scores, dim, mask), n if k is None else k
     if n == 0:
         return x.unsqueeze(-2)[..., :k, :].to(scores.dtype)  # empty, and part of the graph
-    return compute(x, _axis.per_row(temperature, x), descending, k).to(scores.dtype)
+    return compute(x, _axis.per_row(temperature, x, dim), descending, k).to(scores.dtype)

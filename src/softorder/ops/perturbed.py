@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -90,7 +90,7 @@ def perturbed_topk(
     _check.choice("gradient", gradient, _perturbed.GRADIENTS)
     _check.scores(scores, dim)
     _check.k(k, scores, dim)
-    _check.whole("k", _axis.per_row(k, scores), "for a perturbed top-k")
+    _check.whole("k", _axis.per_row(k, scores, dim), "for a perturbed top-k")
     _check.temperature(temperature, scores, dim)
     _check.flag("largest", largest)
     _check.mask(mask, scores)
@@ -98,8 +98,9 @@ def perturbed_topk(
     if x.numel() == 0:
         return scores.clone()
     draws = _perturbed.draws(noise, samples, generator)
-    tau = _axis.per_row(temperature, x).to(x.dtype)
-    p = _perturbed.mean(x, tau, _Set(k), draws, gradient)
+    tau = _axis.per_row(temperature, x, dim).to(x.dtype)
+    count: Any = _axis.of_rows(k, scores, dim)
+    p = _perturbed.mean(x, tau, _Set(count), draws, gradient)
     return _axis.back(p, scores, dim)
 
 
@@ -112,7 +113,7 @@ def perturbed_permutation(
     samples: int = 100,
     noise: str = "normal",
     gradient: str = "conditional",
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
     generator: torch.Generator | None = None,
@@ -136,7 +137,7 @@ def perturbed_permutation(
         samples: as in `perturbed_topk`. Time O(S n k), memory O(n k).
         noise: as in `perturbed_topk`.
         gradient: as in `perturbed_topk`.
-        dim: the axis along which the scores are sorted.
+        dim: as in `so.soft_permutation`.
         descending: True for the largest score in the first row, and for the k largest.
         mask: as in `so.soft_permutation`; by position, rows that nothing is left for are 0.
         generator: of random numbers.
@@ -154,6 +155,18 @@ def perturbed_permutation(
     array([[0.1, 0.9, 0. ],
            [0. , 0.1, 0.9]], dtype=float32)
     """
+    if not isinstance(dim, int):
+        options = {
+            "k": k,
+            "order": order,
+            "temperature": temperature,
+            "samples": samples,
+            "noise": noise,
+            "gradient": gradient,
+            "descending": descending,
+            "generator": generator,
+        }
+        return _forms.reduced(perturbed_permutation, scores, _axis.axes(scores, dim), mask, options)
     _perturbed.check_noise(samples, noise)
     _check.choice("gradient", gradient, _perturbed.GRADIENTS)
     _check.choice("order", order, _ORDERS)
@@ -169,7 +182,7 @@ def perturbed_permutation(
         last = torch.where(x == math.inf, torch.finfo(x.dtype).min, -x)
         x = torch.where(x == -math.inf, x, last)
     draws = _perturbed.draws(noise, samples, generator)
-    tau = _axis.per_row(temperature, x).to(x.dtype)
+    tau = _axis.per_row(temperature, x, dim).to(x.dtype)
     choice = (_Places if order == "score" else _Positions)(k)
     return _perturbed.mean(x, tau, choice, draws, gradient).to(scores.dtype)
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_quantile(
@@ -15,10 +19,11 @@ def soft_quantile(
     q: float | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """The value that the part q of the scores lies below, as a smooth function of scores and q.
 
@@ -43,6 +48,8 @@ def soft_quantile(
         mask: as in `so.soft_rank`; what takes no part does not count in n.
         dim: the axis that is reduced; several of them, or None for all, are reduced as one.
         keepdim: keep `dim`, with size 1.
+        hard: True for the value of `so.hard.quantile` with the gradient of the soft one, known as
+            straight-through: what comes next sees a hard choice, and the scores still learn.
 
     Returns:
         The shape of scores without `dim`; with a leading axis for the quantiles unless q is a
@@ -58,6 +65,11 @@ def soft_quantile(
     torch.Size([2, 2])
     """
     _check.flag("keepdim", keepdim)
+    if hard is not False:
+        common = {"dim": dim, "keepdim": keepdim, "mask": mask}
+        both = soft_quantile, limits.quantile, hard
+        return straight_through(*both, (scores, q), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         return _forms.per_row(
@@ -76,7 +88,7 @@ def soft_quantile(
     _check.q(q, scores, dim)
     compute = computation("soft_quantile", method)
     x = _rows.rows(scores, dim, mask)
-    result = _rows.at_levels(compute, x, _axis.leading_last(q, x), temperature)
+    result = _rows.at_levels(compute, x, _axis.leading_last(q, x), temperature, dim)
     return _axis.leading(result.to(scores.dtype), q, dim, keepdim)
 
 
@@ -84,10 +96,11 @@ def soft_median(
     scores: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     keepdim: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """`soft_quantile` with q = 1/2: as many scores softly below as above.
 
@@ -111,4 +124,5 @@ def soft_median(
         dim=dim,
         keepdim=keepdim,
         mask=mask,
+        hard=hard,
     )

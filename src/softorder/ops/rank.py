@@ -7,19 +7,24 @@ from functools import partial
 from torch import Tensor
 
 from softorder import _check
+from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_rank(
     scores: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """The place of every score among the others, from 1 to n, as a smooth function of them.
 
@@ -43,12 +48,15 @@ def soft_rank(
             `so.methods()`, which has formulas of its own; or an even density of your own: an object
             with cdf and pdf.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows (the shape of scores
-            without `dim`). May require grad.
+            without `dim`, or with size 1 there). May require grad. "auto", or
+            `so.Auto(softness=...)`, finds one at which the ranks are that soft.
         dim: the axis along which the scores are ranked; several of them, or None for all, are taken
             as one.
         descending: True gives the largest score rank 1.
         mask: boolean, broadcasts to scores; False takes no part. What takes no part goes last, at
             the average of the last places, in both directions, and gets no gradient.
+        hard: True for the value of `so.hard.rank` with the gradient of the soft one, known as
+            straight-through: what comes next sees a hard choice, and the scores still learn.
 
     Returns:
         Ranks, with the shape and the dtype of scores. (float16 counts exactly only to 2,048, and
@@ -63,6 +71,11 @@ def soft_rank(
     >>> so.soft_rank(scores, temperature=1.0, descending=True).numpy().round(3)
     array([2.954, 1.616, 3.814, 1.616], dtype=float32)
     """
+    if hard is not False:
+        common = {"dim": dim, "descending": descending, "mask": mask}
+        both = soft_rank, limits.rank, hard
+        return straight_through(*both, (scores,), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         numbers, options = (

@@ -7,19 +7,24 @@ from functools import partial
 from torch import Tensor
 
 from softorder import _check
+from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
 from softorder.ops._method import computation
+from softorder.ops._straight import straight_through
+from softorder.ops.calibration import of_order
 
 
 def soft_sort(
     scores: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    temperature: Temperature = 1.0,
+    dim: int | tuple[int, ...] | None = -1,
     descending: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """The scores in ascending order, as a smooth function of them.
 
@@ -34,8 +39,10 @@ def soft_sort(
 
     As τ → 0 this is torch.sort; a large τ spreads the values far beyond the scores. Time O(n log n)
     for "laplace" and "uniform", O(n²) for others; memory O(n); derivatives included. The arguments
-    are those of `so.soft_rank`. What takes no part goes last in both directions: +inf at the end of
-    an ascending result, -inf at the end of a descending one.
+    are those of `so.soft_rank`. Several axes are taken as one and filled row by row, the last of
+    them fastest, so that the result has the shape of scores; its `.flatten()` is in order for
+    dim=None. What takes no part goes last in both directions: +inf at the end of an ascending
+    result, -inf at the end of a descending one. With hard=True the value is that of `so.hard.sort`.
 
     Paper: LapSum (Struski et al. 2025).
 
@@ -46,14 +53,21 @@ def soft_sort(
     >>> so.soft_sort(scores, temperature=0.01, descending=True).numpy().round(3)
     array([ 2.007,  1.993,  0.3  , -1.   ], dtype=float32)
     """
-    if type(dim) is int and _forms.special(scores, dim):
+    if hard is not False:
+        common = {"dim": dim, "descending": descending, "mask": mask}
+        both = soft_sort, limits.sort, hard
+        return straight_through(*both, (scores,), common, method=method, temperature=temperature)
+    temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
+    if _forms.special(scores, dim):
         _check.floating_dtype("scores", scores)
         numbers, options = (
             {"temperature": temperature},
             {"method": method, "descending": descending},
         )
-        cut = partial(_cut.order, "soft_sort")
+        # the places of several axes have an order only where they are together
+        cut = partial(_cut.order, "soft_sort") if isinstance(dim, int) else _cut.no_order
         return _forms.elementwise(soft_sort, cut, scores, dim, mask, numbers, options)
+    assert isinstance(dim, int)
     _rows.check(scores, temperature, dim, descending, mask)
     compute = computation("soft_sort", method)
     return _rows.along(compute, scores, temperature, dim, descending, mask)

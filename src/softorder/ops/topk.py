@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder import hard as limits
+from softorder._auto import Temperature
 from softorder.densities import Density
-from softorder.ops import _cut, _forms
+from softorder.ops import _cut, _forms, calibration
 from softorder.ops._method import method_of
+from softorder.ops._straight import straight_through
 
 
 def soft_topk(
@@ -18,10 +22,11 @@ def soft_topk(
     k: float | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """How much each score belongs to the k largest: numbers in [0, 1] that sum to k.
 
@@ -37,16 +42,19 @@ def soft_topk(
         scores: float64, float32, float16 or bfloat16, of any shape with at least one axis. A score
             of -inf gets 0, +inf is certain, NaN makes its row NaN.
         k: a real number in [0, n], or a tensor of them that broadcasts over the rows (the shape of
-            scores without `dim`). May require grad.
+            scores without `dim`, or with size 1 there). May require grad.
         method: "laplace", "logistic", "normal", "cauchy" or "uniform"; another one of
             `so.methods()`, which has formulas of its own; or an even density of your own: an object
             with cdf and pdf, and perhaps log_cdf and quantile.
         temperature: τ > 0, a number or a tensor that broadcasts over the rows. May require grad.
+            "auto", or `so.Auto(softness=...)`, finds one that suits the scores.
         dim: the axis along which the scores compete; several of them, or None for all, compete as
             one.
         largest: False chooses the k smallest.
         mask: boolean, broadcasts to scores; False takes no part, gets 0 and no gradient. Where
             fewer than k take part, each of them gets 1.
+        hard: True for the value of `so.hard.topk` with the gradient of the soft one, known as
+            straight-through: what comes next sees a hard choice, and the scores still learn.
 
     Returns:
         p, with the shape and the dtype of scores.
@@ -61,7 +69,13 @@ def soft_topk(
     tensor([1., 0., 1., 0.])
     >>> so.soft_topk(scores, 1.5, temperature=torch.tensor(5.0)).sum()
     tensor(1.5000)
+    >>> so.soft_topk(scores.requires_grad_(), 2, temperature=0.5, hard=True)
+    tensor([1., 0., 1., 0.], grad_fn=<AddBackward0>)
     """
+    if hard is not False:
+        options = {"dim": dim, "largest": largest, "mask": mask}
+        both = soft_topk, limits.topk, hard
+        return straight_through(*both, (scores, k), options, method=method, temperature=temperature)
     return _apply("soft_topk", scores, k, method, temperature, dim, largest, mask)
 
 
@@ -70,7 +84,7 @@ def log_soft_topk(
     k: float | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     dim: int | tuple[int, ...] | None = -1,
     largest: bool = True,
     mask: Tensor | None = None,
@@ -92,13 +106,13 @@ def _apply(
     scores: Tensor,
     k: float | Tensor,
     method: object,
-    temperature: float | Tensor,
+    temperature: Any,
     dim: int | tuple[int, ...] | None,
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
     _check.flag("largest", largest)
-    if _forms.special(scores, dim):
+    if _forms.special(scores, dim, temperature):
         return _special(operator, scores, k, method, temperature, dim, largest, mask)
     assert isinstance(dim, int)
     _check.scores(scores, dim)
@@ -111,10 +125,10 @@ def _apply(
     compute = getattr(served, operator)
     if operator in served.takes_scores_as_they_are:
         x = _axis.last(scores if largest else -scores, dim)
-        given = _axis.as_given(k, scores), _axis.as_given(temperature, scores)
+        given = _axis.as_given(k, scores, dim), _axis.as_given(temperature, scores, dim)
         result = compute(x, *given, mask=_axis.beside(mask, scores, dim))
         return _axis.back(result, scores, dim)
-    numbers = _axis.per_rows(k, temperature, scores)
+    numbers = _axis.per_rows(k, temperature, scores, dim)
     rows = _axis.rows(scores, dim, largest, mask)
     if served.looks_at_k and not isinstance(k, Tensor):
         result = compute(rows, *numbers, most=max(math.ceil(k), 1))
@@ -128,15 +142,20 @@ def _special(
     scores: Tensor,
     k: float | Tensor,
     method: object,
-    temperature: float | Tensor,
+    temperature: Any,
     dim: int | tuple[int, ...] | None,
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
-    """Along several axes, or of a DTensor."""
+    """Along several axes, of a DTensor, or with a temperature that the scores decide."""
     _check.floating_dtype("scores", scores)
     if not isinstance(k, Tensor):
         _check.k_among(k, _forms.number_of_scores(scores, dim), dim)
+    temperature = calibration.of_topk(
+        temperature, scores, k, method=method, dim=dim, largest=largest, mask=mask
+    )
+    if not _forms.special(scores, dim):
+        return _apply(operator, scores, k, method, temperature, dim, largest, mask)
     usual = {"soft_topk": soft_topk, "log_soft_topk": log_soft_topk}[operator]
     numbers = {"k": k, "temperature": temperature}
     options = {"method": method, "largest": largest}

@@ -14,7 +14,7 @@ def sample(
     *,
     design: str | type[Design] = "pareto_corrected",
     sample_shape: Sequence[int] = (),
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     generator: Generator = None,
 ) -> Tensor:
     """Draws x in {0, 1} with P(x_i = 1) = probs_i, as many ones as the probabilities sum to.
@@ -31,7 +31,7 @@ def sample(
         design: a name of `so.sampling.designs()`, or a Design of your own. Those that are not exact
             there come near the probabilities: "pareto_corrected" nearest, "gumbel_topk" least.
         sample_shape: how many draws for each row; these axes come first.
-        dim: the axis of the units.
+        dim: the axis of the units; several of them, or None for all, are taken as one.
         generator: of random numbers, for reproducible draws.
 
     Returns:
@@ -44,7 +44,13 @@ def sample(
     (torch.Size([1000, 4]), tensor([2.]))
     """
     _check.probs(probs)
+    if not isinstance(dim, int):
+        axes = _axis.axes(probs, dim)
+        units = _axis.join(probs, axes)
+        x = sample(units, design=design, sample_shape=sample_shape, generator=generator)
+        return _axis.split(x, probs, axes)
     _check.scores(probs, dim)
+    _check.shape("sample_shape", sample_shape)
     kind = find(design)
     rows = _axis.rows(probs.detach(), dim, largest=True, mask=None)
     extended = extend(rows)

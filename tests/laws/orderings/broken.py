@@ -67,6 +67,13 @@ def _that_forgets_the_mask_along_the_first_axis(op):
     return replace(op, call=call)
 
 
+def _that_takes_one_axis_of_several(op):
+    def call(scores, dim=-1, **options):
+        return op(scores, dim=dim if isinstance(dim, int) else -1, **options)
+
+    return replace(op, call=call)
+
+
 def _with_finite_infinity(op):
     return _before(op, lambda scores: scores.clamp(-10, 10))
 
@@ -180,6 +187,12 @@ BROKEN = {
     "an_empty_batch_is_empty": _after(_RANK, lambda r: r.unsqueeze(0)),
     "a_row_of_no_scores_is_empty": _after(_QUANTILE, lambda t: t.nan_to_num(0.0)),
     "nan_stays_in_its_row": _after(_RANK, lambda r: r + 0 * r.sum()),
+    # forms
+    "several_axes_are_one": _that_takes_one_axis_of_several(_RANK),
+    "numbers_may_keep_their_axis": _with_temperature(
+        _RANK, lambda t, x: t if t.dim() < 2 else t / 2
+    ),
+    "hard_is_the_limit_with_the_soft_gradient": _without(_SORT, "hard"),
     # inputs
     "result_has_the_dtype_of_the_scores": _after(_RANK, lambda r: r.float()),
     "any_axis_will_do": _before(_SORT, lambda x: x / x.shape[0]),

@@ -32,9 +32,18 @@ class Operator:
 
 def _along(function):
     def call(scores, dim=-1, **options):
-        return function(scores, dim=dim, **options).movedim(dim, -1)
+        return _to_the_end(function(scores, dim=dim, **options), dim)
 
     return call
+
+
+def _to_the_end(result, dim):
+    """The axis of the scores behind the rows; several of them as one."""
+    if isinstance(dim, int):
+        return result.movedim(dim, -1)
+    if dim is None:
+        return result.flatten()
+    return result.movedim(dim, tuple(range(-len(dim), 0))).flatten(-len(dim))
 
 
 def _quantile(function):

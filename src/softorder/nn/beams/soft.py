@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
 from softorder import _check
+from softorder._auto import Temperature
 from softorder.nn._tempered import Tempered
 from softorder.nn.beams import steps
 from softorder.nn.beams.hard import BeamSearch
@@ -82,7 +83,7 @@ class SoftBeamSearch(Tempered):
         teacher_forcing: float = 0.8,
         preselect: int | None = 64,
         method: str | object = "laplace",
-        temperature: float | Tensor = 0.1,
+        temperature: Temperature = 0.1,
         learnable_temperature: bool = False,
     ) -> None:
         super().__init__("soft_permutation", method, temperature, learnable_temperature)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check, hard
+from softorder._auto import Temperature
 from softorder.ops import soft_topk
 
 
@@ -22,7 +23,7 @@ def topk_attention(
     scale: float | None = None,
     *,
     method: str | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     hard_topk: bool = False,
 ) -> Tensor:
     """Attention to the k best keys of every query, softly.
@@ -48,7 +49,7 @@ def topk_attention(
         scale: instead of 1/√E.
         method: as in `so.soft_topk`.
         temperature: of the soft top-k, in units of s: a number, or a tensor that broadcasts to
-            (..., L). May require grad.
+            (..., L). May require grad. Or "auto", as in `so.soft_topk`.
         hard_topk: take A = `so.hard.topk(s, k)`, exact zeros, for inference. Keys that tie for the
             last place share it.
 
@@ -96,7 +97,7 @@ def attention_weights(
     scale: float | None,
     *,
     method: str | object,
-    temperature: float | Tensor,
+    temperature: Temperature,
     hard_topk: bool,
 ) -> Tensor:
     """The weights of `topk_attention`, in float32 at least."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder._auto import Temperature
 from softorder.nn.functional.nearest import nearest
 from softorder.ops import soft_topk
 
@@ -18,7 +19,7 @@ def soft_neighbours(
     k: float | Tensor,
     *,
     method: str | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     distance: str = "euclidean",
     mask: Tensor | None = None,
 ) -> Tensor:

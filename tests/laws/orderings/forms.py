@@ -1,0 +1,30 @@
+"""Laws of the forms that arguments may have: several axes, numbers that kept theirs, hard=True."""
+
+from tests.laws.close import assert_close
+from tests.laws.forms import _agree, _joined
+from tests.laws.inputs import _with_mirror, _without_the_last
+from tests.laws.orderings.binding import orderings
+
+
+@orderings
+def several_axes_are_one(op, problem):
+    block, temperature = _with_mirror(problem.scores), problem.temperature
+    for mask in (None, _without_the_last(block)):
+        found = op(block, temperature=temperature, dim=(0, 2), mask=mask)
+        joined = None if mask is None else _joined(mask)
+        assert_close(found, op(_joined(block), temperature=temperature, mask=joined))
+    everything = op(block, temperature=temperature[0], dim=None)
+    assert_close(everything, op(block.flatten(), temperature=temperature[0]))
+
+
+def numbers_may_keep_their_axis(op, problem):
+    expected, temperature = op.solve(problem), problem.temperature.unsqueeze(-1)
+    assert_close(op(problem.scores, temperature=temperature), expected)
+    assert_close(op(problem.scores.T, temperature=temperature.T, dim=0), expected)
+
+
+@orderings
+def hard_is_the_limit_with_the_soft_gradient(op, problem):
+    for mask in (None, _without_the_last(problem.scores)):
+        limit = op.hard(problem.scores, mask=mask)
+        _agree(op, (problem.scores, problem.temperature), limit, mask=mask)
