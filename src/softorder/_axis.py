@@ -127,7 +127,7 @@ def per_row(value: _check.PerRow, scores: Tensor, dim: int | None = None) -> Ten
 
 
 def per_rows(
-    one: _check.PerRow, other: _check.PerRow, scores: Tensor, dim: int
+    one: _check.PerRow, other: _check.PerRow, scores: Tensor, dim: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Two of them."""
     tensors = isinstance(one, Tensor) or isinstance(other, Tensor)
