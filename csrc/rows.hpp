@@ -7,6 +7,7 @@
 
 #include "failure.hpp"
 #include "simd/columns.hpp"
+#include "simd/compress.hpp"
 #include "simd/convert.hpp"
 
 namespace softorder {
@@ -79,6 +80,13 @@ template <class T> class Matrix {
   bool dense() const { return step_ == 1 && (sizeof(T) == 8 || format_ == FloatFormat::float32); }
   bool packed(std::size_t n) const { return dense() && layout_.apart(strides_, n); }
   T* row(std::size_t row) const { return static_cast<T*>(data_) + layout_.offset(row, strides_); }
+
+  // Rows without gaps in the format that they have, S: work(first scalar) for one of them, or where it begins.
+  bool gapless() const { return step_ == 1; }
+  template <class Work> void with_row(std::size_t row, Work work) const {
+    with_scalars([&](auto* scalars) { work(scalars + layout_.offset(row, strides_)); });
+  }
+  template <class S> S* row_of(std::size_t row) const { return static_cast<S*>(data_) + layout_.offset(row, strides_); }
 
   // Whether they lie across the memory, and are read sooner several at a time.
   bool across() const { return step_ != 1 && step_ != 0; }
@@ -204,29 +212,46 @@ template <class T> class Matrix {
 class Participants {
  public:
   Participants(const std::uint8_t* data, const Layout& layout, std::size_t operand)
-      : data_(data), layout_(layout), strides_(layout.strides(operand)) {}
+      : data_(data), layout_(layout), strides_(layout.strides(operand)), step_(layout.step(strides_)) {}
 
   explicit operator bool() const { return data_ != nullptr; }
 
-  // Puts `filler` in the place of the others, in values[0] for element `begin` and so on.
-  template <class T> void fill(std::size_t row, std::size_t begin, std::size_t end, T* values, T filler) const {
-    const std::ptrdiff_t step = layout_.step(strides_);
-    const std::uint8_t* const part = data_ + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step;
-    const std::size_t n = end - begin;
-    if (step == 0) {
-      if (n > 0 && !*part) std::fill(values, values + n, filler);
-    } else if (step == 1) {
-#pragma omp simd
-      for (std::size_t i = 0; i < n; ++i) values[i] = part[i] ? values[i] : filler;
-    } else {
-      for (std::size_t i = 0; i < n; ++i) values[i] = part[std::ptrdiff_t(i) * step] ? values[i] : filler;
-    }
+  // Whether bytes can be used where they are, as many as there are in the row.
+  bool dense() const { return step_ == 1; }
+
+  // Those of some elements, where they are or in the buffer.
+  const std::uint8_t* bytes(std::size_t row, std::size_t begin, std::size_t end, std::uint8_t* buffer) const {
+    const std::uint8_t* const first = data_ + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
+    if (step_ == 1) return first;
+    if (step_ == 0) std::fill(buffer, buffer + (end - begin), *first);
+    else for (std::size_t i = 0; i < end - begin; ++i) buffer[i] = first[std::ptrdiff_t(i) * step_];
+    return buffer;
+  }
+
+  // Copies values, element `begin` and so on, with `filler` in the place of the others.
+  template <class T>
+  void copy(std::size_t row, std::size_t begin, std::size_t end, const T* from, T* to, T filler) const {
+    in_chunks(dense(), begin, end, [&](std::size_t at, std::size_t stop) {
+      std::uint8_t buffer[kChunk];
+      copy_part(bytes(row, at, stop, buffer), from + (at - begin), to + (at - begin), stop - at, filler);
+    });
   }
 
  private:
+  template <class T>
+  static void copy_part(const std::uint8_t* part, const T* from, T* to, std::size_t n, T filler) {
+    const Pack<T> others = Pack<T>{} + filler;
+    std::size_t i = 0;
+    for (; i + kLanes<T> <= n; i += kLanes<T>) {
+      store(to + i, named_lanes<T>(part + i) ? load(from + i) : others);
+    }
+    for (; i < n; ++i) to[i] = part[i] ? from[i] : filler;
+  }
+
   const std::uint8_t* data_;
   const Layout& layout_;
   const std::int64_t* strides_;
+  std::ptrdiff_t step_;
 };
 
 }  // namespace softorder

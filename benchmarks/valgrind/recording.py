@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,23 +47,28 @@ class Recorded:
 def record(work: Callable[[], object]) -> list[Recorded]:
     """The calls of kernels that the work makes, on one thread."""
     calls: list[Recorded] = []
-    tensors: dict[int, Tensor] = {}  # by where their memory begins
-    pointer, call = _native.pointer, _native.call
+    noted: dict[int, Tensor | array] = {}  # by where their memory begins
+    pointer, address, call = _native.pointer, _native.address, _native.call
 
     def noted_pointer(value: Tensor | None) -> int:
         if value is not None:
-            tensors[value.untyped_storage().data_ptr()] = value
+            noted[value.untyped_storage().data_ptr()] = value
         return pointer(value)
 
+    def noted_address(numbers: array) -> int:
+        noted[address(numbers)] = numbers
+        return address(numbers)
+
     def noted_call(name: str, *arguments: int) -> None:
-        buffers = tuple((start, _content(tensor)) for start, tensor in tensors.items())
+        buffers = tuple((start, _content(value)) for start, value in noted.items())
         calls.append(Recorded(name, arguments, buffers))
         call(name, *arguments)
-        tensors.clear()
+        noted.clear()
 
     with (
         _one_thread(),
         mock.patch.object(_native, "pointer", noted_pointer),
+        mock.patch.object(_native, "address", noted_address),
         mock.patch.object(_native, "call", noted_call),
     ):
         work()
@@ -74,9 +80,11 @@ def letters(kernel: str) -> str:
     return re.sub(r"(\d+)(\w)", lambda m: int(m[1]) * m[2], _native.KERNELS[kernel])
 
 
-def _content(tensor: Tensor) -> bytes:
+def _content(value: Tensor | array) -> bytes:
     """All of its storage."""
-    return bytes(torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage()).numpy())
+    if isinstance(value, array):
+        return value.tobytes()
+    return bytes(torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage()).numpy())
 
 
 @contextmanager

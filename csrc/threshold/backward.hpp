@@ -19,23 +19,51 @@ struct GradientSums {
   }
 };
 
+// Some elements of a row: scores, what came from upstream (may be null), where f(u) goes, and bytes that name
+// those that take part (may be null). S is T or a narrower format.
+template <class T, class S = T> struct Stretch {
+  const S *x, *v;
+  T* d;
+  const std::uint8_t* part;
+  std::size_t n;
+};
+
+// As for_packs, of scalars in memory that may be narrower.
+template <class T, class S, class Work> inline void for_packs_of(const S* x, std::size_t n, Work work) {
+  std::size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) work(load_as<T>(x + i), i, kLanes<T>);
+  if (i == n) return;
+  const Pack<T> some = load_some<T>(x + i, n - i);
+  Pack<T> last = Pack<T>{} - std::numeric_limits<T>::infinity();
+  std::memcpy(&last, &some, (n - i) * sizeof(T));
+  work(last, i, n - i);
+}
+
 // Writes f(u_i) to d and sums it against 1 and v, and against u and uv where τ wants a gradient. Without
 // kDense there is no v, and nothing is summed against it.
-template <class F, class T, bool kByTemperature, bool kDense>
-GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshold<T> b, T scale) {
+template <class F, class T, bool kByTemperature, bool kDense, bool kMasked, class S>
+GradientSums sum_stretch(const Stretch<T, S>& row, Threshold<T> b, T scale) {
+  const S *const x = row.x, *const v = row.v;
+  T* const d = row.d;
+  const std::uint8_t* const part = row.part;
+  const std::size_t n = row.n;
   GradientSums total;
   const T unit = scale / F::kUnit;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     Pack<T> pdf{}, pdf_v{}, pdf_u{}, pdf_uv{};
-    for_packs(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
+    for_packs_of<T>(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const Pack<T> z = (scores - b.centre) - b.rest;
-      const Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
+      Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
+      Mask<T> named{};
+      if constexpr (kMasked) named = named_lanes<T>(part + begin + i, count), f = named ? f : Pack<T>{};
       std::memcpy(d + begin + i, &f, count * sizeof(T));
       pdf += f;
       Pack<T> fu{};
       if constexpr (kByTemperature) fu = f == T(0) ? Pack<T>{} : f * (z * unit), pdf_u += fu;
       if constexpr (kDense) {
-        const Pack<T> upstream = count == kLanes<T> ? load(v + begin + i) : load_part(v + begin + i, count, T(0));
+        const S* const from = v + begin + i;
+        Pack<T> upstream = count == kLanes<T> ? load_as<T>(from) : load_some<T>(from, count);
+        if constexpr (kMasked) upstream = named ? upstream : Pack<T>{};
         pdf_v += f * upstream;
         if constexpr (kByTemperature) pdf_uv += fu * upstream;
       }
@@ -46,8 +74,18 @@ GradientSums sum_gradients(const T* x, const T* v, T* d, std::size_t n, Threshol
   return total;
 }
 
+template <class F, class T, bool kByTemperature>
+GradientSums sum_gradients(const Stretch<T>& row, Threshold<T> b, T scale) {
+  if (row.part) {
+    return row.v ? sum_stretch<F, T, kByTemperature, true, true>(row, b, scale)
+                 : sum_stretch<F, T, kByTemperature, false, true>(row, b, scale);
+  }
+  return row.v ? sum_stretch<F, T, kByTemperature, true, false>(row, b, scale)
+               : sum_stretch<F, T, kByTemperature, false, false>(row, b, scale);
+}
+
 // The rows of one thread, or one row of several. Rows that lie across the memory are copied, several at a time;
-// those of other formats, or with a mask, are read chunk by chunk.
+// those of other formats are converted in registers, or read chunk by chunk.
 template <class F, class T> class Backward {
  public:
   Backward(const TopkBackward& a, const Layout& layout, Team team)
@@ -62,12 +100,18 @@ template <class F, class T> class Backward {
     const Scratch<T> x(across ? together * length_ : 0), v(across && upstream_ ? together * length_ : 0);
     const Scratch<T> own(!across && !gradient_.dense() ? a_.n : 0);
     if (across) stage_ = x.get(), upstream_stage_ = v.get();
+    const bool gapless = scores_.gapless() && upstream_ && upstream_.gapless() && gradient_.gapless();
+    const bool narrow = gapless && !gradient_.dense() && !mask_ && !a_.grad_temperature && a_.n > kShortRow;
     for (std::size_t first = begin, count; first < end; first += count) {
       count = across ? std::min({together, layout_.neighbours(first), end - first}) : 1;
       if (across) take(first, count);
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_};
         set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
+        if (narrow) {
+          scores_.with_row(at_.row, [&](auto* x) { narrow_row(x, own.get()); });
+          continue;
+        }
         T* const out = gradient_.dense() ? gradient_.row(at_.row) : across ? stage_ + at_.staged : own.get();
         if (a_.n > kShortRow || a_.grad_temperature || a_.index || !short_row(out)) long_row(out);
       }
@@ -85,10 +129,6 @@ template <class F, class T> class Backward {
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       scores_.read(first, count, begin, end, stage_, length_);
       if (upstream_) upstream_.read(first, count, begin, end, upstream_stage_, length_);
-      for (std::size_t i = 0; mask_ && i < count; ++i) {
-        hide(first + i, begin, end, stage_ + i * length_ + begin, kNoScore);
-        if (upstream_) hide(first + i, begin, end, upstream_stage_ + i * length_ + begin, T(0));
-      }
     });
   }
 
@@ -98,26 +138,22 @@ template <class F, class T> class Backward {
     });
   }
 
-  void hide(std::size_t row, std::size_t begin, std::size_t end, T* values, T filler) const {
-    if (mask_) mask_.fill(row, begin, end, values, filler);
-  }
-
-  // Some scores of the row, or what came from upstream for them; in the buffer unless they can be used where
-  // they are. Upstream may be anything where f(u) is 0, and is not looked at again there.
+  // Some scores of the row, what came from upstream for them, or which of them take part; in the buffer unless
+  // they can be used where they are.
   const T* scores(std::size_t begin, std::size_t end, T* buffer) const {
-    if (stage_ || usable(scores_)) return whole(scores_, stage_) + begin;
+    if (stage_ || scores_.dense()) return whole(scores_, stage_) + begin;
     scores_.read(at_.row, begin, end, buffer);
-    hide(at_.row, begin, end, buffer, kNoScore);
     return buffer;
   }
-  const T* upstream(std::size_t begin, std::size_t end, T* buffer, bool hidden) const {
+  const T* upstream(std::size_t begin, std::size_t end, T* buffer) const {
     if (!upstream_) return nullptr;
-    if (stage_ || (hidden ? usable(upstream_) : upstream_.dense())) return whole(upstream_, upstream_stage_) + begin;
+    if (stage_ || upstream_.dense()) return whole(upstream_, upstream_stage_) + begin;
     upstream_.read(at_.row, begin, end, buffer);
-    if (hidden) hide(at_.row, begin, end, buffer, T(0));
     return buffer;
   }
-  bool usable(const Matrix<T>& matrix) const { return matrix.dense() && !mask_; }
+  const std::uint8_t* participants(std::size_t begin, std::size_t end, std::uint8_t* buffer) const {
+    return mask_ ? mask_.bytes(at_.row, begin, end, buffer) : nullptr;
+  }
   const T* whole(const Matrix<T>& matrix, const T* stage) const {
     return stage ? stage + at_.staged : matrix.row(at_.row);
   }
@@ -149,32 +185,71 @@ template <class F, class T> class Backward {
   }
 
   GradientSums sum_row(T* out) const {
-    const auto dense = a_.grad_temperature ? sum_gradients<F, T, true, true> : sum_gradients<F, T, false, true>;
-    const auto sparse = a_.grad_temperature ? sum_gradients<F, T, true, false> : sum_gradients<F, T, false, false>;
+    const auto sums_of = a_.grad_temperature ? sum_gradients<F, T, true> : sum_gradients<F, T, false>;
     const Threshold<T> b = threshold();
     return team_.template sum<GradientSums>(a_.n, [&](std::size_t begin, std::size_t end, int) {
       GradientSums total;
-      const bool in_place = stage_ || (usable(scores_) && (!upstream_ || usable(upstream_)));
-      in_chunks(in_place, begin, end, [&](std::size_t at, std::size_t stop) {
+      const bool in_place = stage_ || (scores_.dense() && (!upstream_ || upstream_.dense()));
+      in_chunks(in_place && (!mask_ || mask_.dense()), begin, end, [&](std::size_t at, std::size_t stop) {
         T x_buffer[kChunk], v_buffer[kChunk];
-        const T *const x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer, true);
-        total += (v ? dense : sparse)(x, v, out + at, stop - at, b, scale_);
+        std::uint8_t buffer[kChunk];
+        const T *const x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer);
+        total += sums_of({x, v, out + at, participants(at, stop, buffer), stop - at}, b, scale_);
       });
       return total;
     });
   }
 
-  void long_row(T* out) const {
+  // The mean of v with the weights f(u), which is the gradient of k. Rows that are not ordinary are flat, and pass
+  // no gradient on.
+  struct Mean {
+    bool flat;
+    double mean;
+  };
+
+  Mean mean_of(const GradientSums& sums) const {
+    const bool flat = sums.pdf == 0;
+    const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
+    if (a_.grad_k) a_.grad_k[at_.row] = mean;
+    return {flat, mean};
+  }
+
+  // A row of another format, all of it without gaps and every element with its upstream. f(u) goes to d.
+  template <class S> void narrow_row(const S* x, T* d) const {
     const Threshold<T> b = threshold();
+    const S* const v = upstream_.template row_of<S>(at_.row);
+    S* const out = gradient_.template row_of<S>(at_.row);
+    GradientSums sums;
+    if (std::isfinite(b.centre)) {
+      sums = team_.template sum<GradientSums>(a_.n, [&](std::size_t begin, std::size_t end, int) {
+        const Stretch<T, S> part{x + begin, v + begin, d + begin, nullptr, end - begin};
+        return sum_stretch<F, T, false, true, false>(part, b, scale_);
+      });
+    }
+    const Mean found = mean_of(sums);
+    const Pack<T> none{};
+    team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
+      const T inverse = inverse_, mean = T(found.mean);
+      for_packs_of<T>(v + begin, end - begin, [&](Pack<T> upstream, std::size_t i, std::size_t count) {
+        const std::size_t at = begin + i;
+        const Pack<T> f = found.flat ? none : count == kLanes<T> ? load(d + at) : load_part(d + at, count, T(0));
+        const Pack<T> result = f > T(0) ? f * inverse * (upstream - mean) : none;
+        if (count == kLanes<T>) store_as<T>(out + at, result);
+        else store_some<T>(out + at, result, count);
+      });
+    });
+  }
+
+  void long_row(T* out) const {
     GradientSums sums;
     One one{};
-    if (std::isfinite(b.centre)) {
+    if (std::isfinite(threshold().centre)) {
       sums = sum_row(out);
       if (!upstream_) one = add_one(out, sums);
     }
-    const bool flat = sums.pdf == 0;
-    const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
-    a_.grad_k[at_.row] = mean;
+    const Mean found = mean_of(sums);
+    const bool flat = found.flat;
+    const double mean = found.mean;
     if (a_.grad_temperature) {
       a_.grad_temperature[at_.row] = flat ? 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
     }
@@ -201,7 +276,7 @@ template <class F, class T> class Backward {
       for (std::size_t i = begin; i < end; ++i) out[i] *= factor;
       return;
     }
-    const T* const v = upstream(begin, end, buffer, false) - begin;
+    const T* const v = upstream(begin, end, buffer) - begin;  // anything where f(u) is 0
 #pragma omp simd
     for (std::size_t i = begin; i < end; ++i) {
       out[i] = out[i] > T(0) ? out[i] * inverse * (v[i] - mean) : T(0);
@@ -215,18 +290,24 @@ template <class F, class T> class Backward {
     const Threshold<T> b = threshold();
     if (!std::isfinite(b.centre)) return false;
     T x_buffer[kShortRow], v_buffer[kShortRow];
-    const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer, true);
+    std::uint8_t buffer[kShortRow];
+    const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer);
+    const std::uint8_t* const part = participants(0, a_.n, buffer);
     Pack<T> f[most], v[most], pdf{}, pdf_v{};
     for_packs(x, a_.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const std::size_t at = i / kLanes<T>;
       f[at] = values_at<F, T>((scores - b.centre) - b.rest, Pack<T>{} + scale_).pdf;
       v[at] = count == kLanes<T> ? load(from + i) : load_part(from + i, count, T(0));
+      if (part) {
+        const Mask<T> named = named_lanes<T>(part + i, count);
+        f[at] = named ? f[at] : Pack<T>{}, v[at] = named ? v[at] : Pack<T>{};
+      }
       pdf += f[at], pdf_v += f[at] * v[at];
     });
     const double total = sum_lanes(pdf);
     if (total == 0) return false;
     const double mean = sum_lanes(pdf_v) / total;
-    a_.grad_k[at_.row] = mean;
+    if (a_.grad_k) a_.grad_k[at_.row] = mean;
     for (std::size_t i = 0; i < a_.n; i += kLanes<T>) {
       const std::size_t at = i / kLanes<T>, count = std::min(kLanes<T>, a_.n - i);
       const Pack<T> d = f[at] > T(0) ? f[at] * inverse_ * (v[at] - T(mean)) : Pack<T>{};
@@ -236,8 +317,6 @@ template <class F, class T> class Backward {
     if (!gradient_.dense() && !stage_) gradient_.write(at_.row, 0, a_.n, out);
     return true;
   }
-
-  static constexpr T kNoScore = -std::numeric_limits<T>::infinity();
 
   const TopkBackward& a_;
   Team team_;

@@ -33,35 +33,36 @@ template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, c
   });
 }
 
-// ---- the scores that take part: those that are not -inf
-template <class T> inline Mask<T> takes_part(Pack<T> scores) {
-  return ~(scores == -std::numeric_limits<T>::infinity());
-}
-
-template <class T> std::size_t count_participants(const T* x, std::size_t n) {
-  Mask<T> some{};
-  for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) { some -= takes_part<T>(scores); });
-  return static_cast<std::size_t>(sum_lanes(some));
+// ---- the scores that take part: those whose byte is not 0
+inline std::size_t count_participants(const std::uint8_t* part, std::size_t n) {
+  return n - static_cast<std::size_t>(std::count(part, part + n, std::uint8_t{0}));
 }
 
 // Lists them; returns how many. What is behind `room` scores is not touched.
-template <class T> std::size_t list_participants(const T* x, std::size_t n, T* list, std::size_t room) {
-  std::size_t kept = 0;
-  for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) {
-    if (kept + kLanes<T> <= room) {
-      kept += append<T>(list + kept, scores, takes_part<T>(scores));
-    } else {
-      T last[kLanes<T>];
-      const std::size_t count = append<T>(last, scores, takes_part<T>(scores));
-      std::copy_n(last, count, list + kept);
-      kept += count;
-    }
-  });
+template <class T>
+std::size_t list_participants(const T* x, const std::uint8_t* part, std::size_t n, T* list, std::size_t room) {
+  std::size_t kept = 0, i = 0;
+  for (; i + kLanes<T> <= n && kept + kLanes<T> <= room; i += kLanes<T>) {
+    kept += append<T>(list + kept, load(x + i), named_lanes<T>(part + i));
+  }
+  for (; i < n; ++i) {
+    if (part[i]) list[kept++] = x[i];
+  }
   return kept;
 }
 
+// From a list of p to p in its places; the others are 0. Returns where the list goes on.
+template <class T> const T* unlist(const T* list, const std::uint8_t* part, T* p, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) store(p + i, put_back<T>(list, named_lanes<T>(part + i)));
+  if (i == n) return list;
+  const Pack<T> last = put_back<T>(list, named_lanes<T>(part + i, n - i));
+  std::memcpy(p + i, &last, (n - i) * sizeof(T));
+  return list;
+}
+
 // The rows of one thread, or one row of several. The solver wants a row that is dense and of T: others are
-// `staged`, in a copy. A mask leaves it a list of the scores that take part, and the row is read chunk by chunk.
+// `staged`, in a copy. Of a row with a mask it gets a list of the scores that take part.
 template <class F, class T> class Forward {
  public:
   // `longest`: of the rows to come.
@@ -76,16 +77,18 @@ template <class F, class T> class Forward {
     const bool staged = across || (!mask_ && !(scores_.dense() && (!p_ || p_.dense())));
     length_ = apart(a_.n);
     const Scratch<T> stage(staged ? (across ? std::min(kTogether, end - begin) : 1) * length_ : 0);
-    const Scratch<T> participants(mask_ ? a_.n : 0), left(F::kShiftable && staged && p_ && !p_.dense() ? a_.n : 0);
+    const bool elsewhere = mask_ || (staged && p_ && !p_.dense());  // p of the solver
+    const Scratch<T> participants(mask_ ? a_.n : 0), left(F::kShiftable && elsewhere ? a_.n : 0);
     stage_ = staged ? stage.get() : nullptr, list_ = participants.get();
     for (std::size_t first = begin, count; first < end; first += count) {
       count = across ? std::min({kTogether, layout_.neighbours(first), end - first}) : 1;
-      take(first, count);
+      take(first, count, false);
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_, a_.n};
-        T* const p = !p_ || mask_ ? nullptr : p_.dense() ? p_.row(at_.row) : left.get();
-        const Answer<T> answer = solve(p);
-        finish(answer, solver_.scale(), p);
+        T* const p = !p_ ? nullptr : elsewhere ? left.get() : p_.row(at_.row);
+        const Answer<T> answer = solve(F::kShiftable ? p : nullptr);
+        if (mask_) finish_list(answer, p);
+        else finish(answer, solver_.scale(), p);
       }
       give(first, count);
     }
@@ -112,7 +115,7 @@ template <class F, class T> class Forward {
     using Rows = Tile<F, T>;
     const Scratch<T> stage(count > 0 ? Rows::kRows * Rows::kMostScores : 0);
     stage_ = stage.get();
-    Rows tile(Rows::kMostScores, a_.p != nullptr);
+    Rows tile(Rows::kMostScores, a_.p != nullptr, true);  // behind a row there is -inf
     typename Rows::Row rows[Rows::kRows];
     for (; count > 0; sorted += Rows::kRows) {
       const std::size_t lanes = std::min(Rows::kRows, count), n = length_of(a_, sorted[lanes - 1]);
@@ -146,7 +149,7 @@ template <class F, class T> class Forward {
         });
       }
       T* const p = p_ && p_.dense() ? p_.row(at_.row) : nullptr;
-      const Answer<T> answer = solve(p);
+      const Answer<T> answer = solve(F::kShiftable ? p : nullptr);
       finish(answer, solver_.scale(), p);
     }
   }
@@ -157,16 +160,23 @@ template <class F, class T> class Forward {
     length_ = a_.n;
     const Scratch<T> stage(staged ? Rows::kRows * a_.n : 0), participants(mask_ ? a_.n : 0);
     stage_ = staged ? stage.get() : nullptr, list_ = participants.get();
-    Rows tile(a_.n, a_.p != nullptr);
+    Rows tile(a_.n, a_.p != nullptr, bool(mask_));
     typename Rows::Row rows[Rows::kRows];
+    const bool direct = p_ && p_.dense() && in_place() && team_.size == 1;
     for (std::size_t first = begin; first < end; first += Rows::kRows) {
       const std::size_t count = std::min(Rows::kRows, end - first);
       for (std::size_t i = 0; i < count; ++i) rows[i] = {k(first + i), temperature(first + i)};
-      take(first, count);
+      take(first, count, true);
       tile.solve(stage_ ? stage_ : scores_.row(first), rows, count);
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_, a_.n};
-        finish(complete(rows[i]), tile.scale(i), nullptr);
+        const Answer<T> answer = complete(rows[i]);
+        if (!direct) {
+          finish(answer, tile.scale(i), nullptr);
+          continue;
+        }
+        note(answer);
+        write_scores<F>(whole(), p_.row(at_.row), a_.n, answer, tile.scale(i));
       }
       give(first, count);
     }
@@ -184,21 +194,22 @@ template <class F, class T> class Forward {
   const T* part(std::size_t begin, std::size_t end, T* buffer) const {
     if (in_place()) return whole() + begin;
     scores_.read(at_.row, begin, end, buffer);
-    hide(at_.row, begin, end, buffer);
     return buffer;
   }
-  bool in_place() const { return stage_ || !mask_; }
+  bool in_place() const { return stage_ || scores_.dense(); }
   T* whole() const { return stage_ ? stage_ + at_.staged : scores_.row(at_.row); }
 
-  void hide(std::size_t row, std::size_t begin, std::size_t end, T* values) const {
-    if (mask_) mask_.fill(row, begin, end, values, -std::numeric_limits<T>::infinity());
-  }
-
-  void take(std::size_t first, std::size_t count) {
+  // Copies of rows; with -inf in the place of what the mask excludes, if that is to be hidden.
+  void take(std::size_t first, std::size_t count, bool hidden) {
     if (!stage_) return;
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
-      scores_.read(first, count, begin, end, stage_, length_);
-      for (std::size_t i = 0; i < count; ++i) hide(first + i, begin, end, stage_ + i * length_ + begin);
+      const bool at_once = hidden && mask_ && scores_.dense();
+      if (!at_once) scores_.read(first, count, begin, end, stage_, length_);
+      for (std::size_t i = 0; hidden && mask_ && i < count; ++i) {
+        T* const to = stage_ + i * length_ + begin;
+        const T* const from = at_once ? scores_.row(first + i) + begin : to;
+        mask_.copy(first + i, begin, end, from, to, -std::numeric_limits<T>::infinity());
+      }
     });
   }
 
@@ -218,27 +229,32 @@ template <class F, class T> class Forward {
 
   // The scores of the row that take part. Every member of the team lists its own, behind those before it.
   std::size_t list() {
-    std::size_t starts[Team::kMost + 1] = {};
-    if (team_.size > 1) {
-      in_parts([&](const T* x, std::size_t n, int member) { starts[member + 1] += count_participants(x, n); });
-      for (int member = 0; member < team_.size; ++member) starts[member + 1] += starts[member];
-    } else {
-      starts[1] = at_.n;
-    }
     std::size_t kept[Team::kMost] = {};
-    in_parts([&](const T* x, std::size_t n, int member) {
-      const std::size_t start = starts[member] + kept[member];
-      kept[member] += list_participants(x, n, list_ + start, starts[member + 1] - start);
+    starts_[0] = 0, starts_[1] = at_.n;
+    if (team_.size > 1) {
+      in_parts(true, [&](const std::uint8_t* part, std::size_t at, std::size_t stop, int member) {
+        kept[member] += count_participants(part, stop - at);
+      });
+      for (int member = 0; member < team_.size; ++member) {
+        starts_[member + 1] = starts_[member] + kept[member], kept[member] = 0;
+      }
+    }
+    in_parts(in_place(), [&](const std::uint8_t* bytes, std::size_t at, std::size_t stop, int member) {
+      T buffer[kChunk];
+      const std::size_t start = starts_[member] + kept[member], room = starts_[member + 1] - start;
+      kept[member] += list_participants(part(at, stop, buffer), bytes, stop - at, list_ + start, room);
     });
-    return starts[team_.size - 1] + kept[team_.size - 1];
+    if (team_.size == 1) starts_[1] = kept[0];
+    return starts_[team_.size];
   }
 
-  // Calls work(scores, count, member) for one part of the row after the other.
-  template <class Work> void in_parts(Work work) const {
+  // Calls work(bytes of the mask, begin, end, member) for one part of the row after the other: `whole`, those of
+  // the members.
+  template <class Work> void in_parts(bool whole, Work work) const {
     team_.split(at_.n, [&](std::size_t begin, std::size_t end, int member) {
-      in_chunks(in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
-        T buffer[kChunk];
-        work(part(at, stop, buffer), stop - at, member);
+      in_chunks(whole && mask_.dense(), begin, end, [&](std::size_t at, std::size_t stop) {
+        std::uint8_t buffer[kChunk];
+        work(mask_.bytes(at_.row, at, stop, buffer), at, stop, member);
       });
     });
   }
@@ -256,21 +272,50 @@ template <class F, class T> class Forward {
     return {b, found.sweeps + solver_.sweeps()};
   }
 
+  void note(const Answer<T>& answer) const {
+    if (a_.centre) {
+      static_cast<T*>(a_.centre)[at_.row] = answer.b.centre;
+      static_cast<T*>(a_.rest)[at_.row] = answer.b.rest;
+    }
+    if (a_.sweeps) a_.sweeps[at_.row] = answer.sweeps;
+  }
+
+  // Where p of the row may be written, if anywhere, and whether that is all.
+  T* place_of_p() const { return p_.dense() ? p_.row(at_.row) : stage_ ? whole() : nullptr; }
+  bool written() const { return p_.dense() || p_.across(); }
+
+  // p of the scores that were listed; `left`: where the solver may have left what is to be shifted.
+  void finish_list(const Answer<T>& answer, T* left) {
+    note(answer);
+    if (!p_) return;
+    T *const list = answer.shift == answer.shift ? left : list_, *const dense = place_of_p();
+    const T* next[Team::kMost];
+    team_.split(at_.n, [&](std::size_t, std::size_t, int member) {
+      const std::size_t start = starts_[member], count = starts_[member + 1] - start;
+      write_scores<F>(list + start, list + start, count, answer, solver_.scale());
+      next[member] = list + start;
+    });
+    in_parts(dense && written(), [&](const std::uint8_t* part, std::size_t at, std::size_t stop, int member) {
+      T buffer[kChunk];
+      T* const p = dense ? dense + at : buffer;
+      next[member] = unlist(next[member], part, p, stop - at);
+      if (!written()) p_.write(at_.row, at, stop, p);
+    });
+  }
+
   // `left`: where the solver may have left what is to be shifted.
   void finish(const Answer<T>& answer, T scale, const T* left) {
-    static_cast<T*>(a_.centre)[at_.row] = answer.b.centre;
-    static_cast<T*>(a_.rest)[at_.row] = answer.b.rest;
-    if (a_.sweeps) a_.sweeps[at_.row] = answer.sweeps;
+    note(answer);
     if (!p_) return;
-    T* const dense = p_.dense() ? p_.row(at_.row) : stage_ ? whole() : nullptr;
-    const bool shifts = answer.shift == answer.shift, written = p_.dense() || p_.across();
+    T* const dense = place_of_p();
+    const bool shifts = answer.shift == answer.shift;
     team_.split(at_.n, [&](std::size_t begin, std::size_t end, int) {
-      in_chunks(written && in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
+      in_chunks(written() && in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
         T buffer[kChunk];
         T* const p = dense ? dense + at : buffer;
         if (shifts && left != dense) std::copy(left + at, left + stop, p);
         write_scores<F>(shifts ? p : part(at, stop, buffer), p, stop - at, answer, scale);
-        if (!written) p_.write(at_.row, at, stop, p);
+        if (!written()) p_.write(at_.row, at, stop, p);
       });
     });
   }
@@ -283,7 +328,7 @@ template <class F, class T> class Forward {
   const Scratch<T> solver_scratch_;
   Solver<F, T> solver_;
   T *stage_ = nullptr, *list_ = nullptr;  // copies of rows, length_ apart; the scores that take part
-  std::size_t length_ = 0;
+  std::size_t length_ = 0, starts_[Team::kMost + 1] = {};  // of copies; of the members' parts of the list
   At at_{};
 };
 

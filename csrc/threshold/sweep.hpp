@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "densities.hpp"
+#include "simd/compress.hpp"
 
 namespace softorder {
 
@@ -106,55 +107,6 @@ template <class F, class T> inline Pack<T> distance(Pack<T> z, T temperature) {
   if constexpr (F::kTail != Tail::none) return absolute<T>(z);
   const T half = T(0.5) * temperature;
   return absolute<T>(absolute<T>(z - half) - half);
-}
-
-#if defined(__AVX2__) && !defined(__AVX512F__)
-// For every set of the lanes of a pack, the 32-bit parts that belong to it, in order: AVX2 cannot
-// compress, but it can permute. A byte holds an index.
-template <class T> struct LaneSets {
-  static constexpr std::size_t kParts = sizeof(T) / 4;
-  std::uint64_t parts[1 << kLanes<T>] = {};
-  constexpr LaneSets() {
-    for (unsigned set = 0; set < (1u << kLanes<T>); ++set) {
-      unsigned shift = 0;
-      for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
-        if (!(set >> lane & 1)) continue;
-        for (std::size_t i = 0; i < kParts; ++i, shift += 8) {
-          parts[set] |= std::uint64_t(kParts * lane + i) << shift;
-        }
-      }
-    }
-  }
-};
-template <class T> inline constexpr LaneSets<T> kLaneSets{};
-#endif
-
-// Appends the lanes of z that the mask names to `list`, which needs room for a pack; returns how many.
-template <class T> inline std::size_t append(T* list, Pack<T> z, Mask<T> wanted) {
-#if defined(__AVX512F__)
-  if constexpr (is_single<T>) {
-    const __mmask16 bits = _mm512_movepi32_mask((__m512i)wanted);
-    _mm512_storeu_ps(list, _mm512_maskz_compress_ps(bits, z));
-    return static_cast<std::size_t>(__builtin_popcount(bits));
-  } else {
-    const __mmask8 bits = _mm512_movepi64_mask((__m512i)wanted);
-    _mm512_storeu_pd(list, _mm512_maskz_compress_pd(bits, z));
-    return static_cast<std::size_t>(__builtin_popcount(bits));
-  }
-#elif defined(__AVX2__)
-  const int bits = is_single<T> ? _mm256_movemask_ps((__m256)wanted) : _mm256_movemask_pd((__m256d)wanted);
-  const __m128i parts = _mm_cvtsi64_si128(static_cast<long long>(kLaneSets<T>.parts[bits]));
-  const __m256 kept = _mm256_permutevar8x32_ps((__m256)z, _mm256_cvtepu8_epi32(parts));
-  _mm256_storeu_ps(reinterpret_cast<float*>(list), kept);
-  return static_cast<std::size_t>(__builtin_popcount(static_cast<unsigned>(bits)));
-#else
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < kLanes<T>; ++i) {
-    list[kept] = z[i];
-    kept += wanted[i] ? 1 : 0;
-  }
-  return kept;
-#endif
 }
 
 // The scores with distance <= radius: a sweep does not sum them but appends their z = x - b to a

@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "simd/columns.hpp"
-#include "simd/logarithm.hpp"
 #include "threshold/guess.hpp"
-#include "threshold/sweep.hpp"
+#include "threshold/tile_laplace.hpp"
+#include "threshold/tile_step.hpp"
 
 namespace softorder {
 
@@ -30,9 +30,10 @@ template <class F, class T> class Tile {
     End end = End::open;
   };
 
-  // Without `any_gap`, a b must fit log p too where exactly k scores are above a wide gap.
-  Tile(std::size_t n, bool any_gap)
-      : n_(n), padded_((n + kBlockRows - 1) / kBlockRows * kBlockRows), any_gap_(any_gap) {
+  // Without `any_gap`, a b must fit log p too where exactly k scores are above a wide gap. `masked`: there are
+  // probably scores of -inf.
+  Tile(std::size_t n, bool any_gap, bool masked)
+      : n_(n), padded_((n + kBlockRows - 1) / kBlockRows * kBlockRows), any_gap_(any_gap), masked_(masked) {
     for (auto& pack : scores_) pack = Pack<T>{} - kInfinite;
   }
 
@@ -57,7 +58,7 @@ template <class F, class T> class Tile {
       iterate();
     } else if (F::kExponential) {
       sort_rows();
-      solve_sorted();
+      solve_laplace();
     } else {
       sort_rows();
       start_sorted(rough);
@@ -117,33 +118,39 @@ template <class F, class T> class Tile {
   }
 
   void set_lane(std::size_t lane, double k, double n) {
-    valid_[lane] = k > 0 && k < n ? -1 : 0;
-    if (!valid_[lane]) n = std::max(n, 1.0), k = 0.5 * n;
-    whole_[lane] = T(std::floor(k)), part_[lane] = T(k - std::floor(k));
-    most_[lane] = k < 1 ? T(k) : kInfinite, most_left_[lane] = n - k < 1 ? T(n - k) : kInfinite;
-    const Quantiles& at = quantiles(k, n);
-    part_quantile_[lane] = at.part, low_quantile_[lane] = at.low, high_quantile_[lane] = at.high;
+    const Numbers& at = numbers(k, n);
+    valid_[lane] = at.valid, whole_[lane] = at.whole, part_[lane] = at.part;
+    most_[lane] = at.most, most_left_[lane] = at.most_left;
+    part_quantile_[lane] = at.part_quantile, low_quantile_[lane] = at.low, high_quantile_[lane] = at.high;
     own_[lane] = at.own, bell_[lane] = at.bell;
   }
 
-  // Of F, where a bracket or a guess wants them, and of the normal density.
-  struct Quantiles {
+  // What follows from k and n. Quantiles of F, where a bracket or a guess wants them, and of the normal density.
+  struct Numbers {
     double k = -1, n = -1;
-    T part, low, high, own, bell;
+    int valid = 0;
+    T whole, part, most, most_left, part_quantile, low, high, own, bell;
   };
 
-  const Quantiles& quantiles(double k, double n) {
-    Quantiles& known = quantiles_[(std::size_t(k) + 5 * std::size_t(n)) % kKnown];
+  const Numbers& numbers(double k, double n) {
+    const double within = k > 0 ? std::min(k, n) : 0;
+    Numbers& known = numbers_[(std::size_t(within) + 5 * std::size_t(n)) % kKnown];
     if (known.k == k && known.n == n) return known;
+    known.k = k, known.n = n, known.valid = k > 0 && k < n ? -1 : 0;
+    if (!known.valid) n = std::max(n, 1.0), k = 0.5 * n;
     const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
-    known = {k, n, T(part > 0 ? F::quantile(part) : 0), T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1)))),
-             T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1)))), T(F::quantile(k / n)),
-             T(-Normal<double>::quantile(k / n))};
+    known.whole = T(whole), known.part = T(part);
+    known.most = k < 1 ? T(k) : kInfinite, known.most_left = n - k < 1 ? T(n - k) : kInfinite;
+    known.part_quantile = T(part > 0 ? F::quantile(part) : 0);
+    known.low = T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1))));
+    known.high = T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1))));
+    known.own = T(F::quantile(k / n)), known.bell = T(-Normal<double>::quantile(k / n));
     return known;
   }
 
   // ---- the starting guess
   void find_moments() {
+    if (masked_) return find_moments_of_some();
     Pack<T> sum{}, squares{};
     const Pack<T> origin = scores_[0];
     for (std::size_t i = 0; i < n_; ++i) {
@@ -160,12 +167,13 @@ template <class F, class T> class Tile {
     Pack<T> sum{}, squares{};
     Pack<T> origin = scores_[0];
     for (std::size_t i = 1; i < n_; ++i) origin = larger<T>(origin, scores_[i]);
-    participants_ = Mask<T>{}, some_ = true;
+    participants_ = Mask<T>{};
     for (std::size_t i = 0; i < n_; ++i) {
       const Mask<T> takes_part = scores_[i] != -kInfinite;
       const Pack<T> z = takes_part ? scores_[i] - origin : Pack<T>{};
       sum += z, squares += z * z, participants_ -= takes_part;
     }
+    some_ = any<T>(participants_ != int(n_));
     set_moments(sum, squares, origin, T(1) / __builtin_convertvector(participants_, Pack<T>));
   }
 
@@ -203,10 +211,10 @@ template <class F, class T> class Tile {
   }
 
   Pack<T> smooth_distance() {
-    const Pack<T> size = root(variance_ * bell_ * bell_ + (own_ - F::kMiddle) * (own_ - F::kMiddle) * tau_ * tau_);
+    const Pack<T> size = lane_roots<T>(variance_ * bell_ * bell_ + (own_ - F::kMiddle) * (own_ - F::kMiddle) * tau_ * tau_);
     const Pack<T> rough = (bell_ < T(0) ? -size : size) - F::kMiddle * tau_;
     if constexpr (F::kOrder == 5) {
-      const Pack<T> ratio = root(variance_) / tau_;
+      const Pack<T> ratio = lane_roots<T>(variance_) / tau_;
       const double typical = sum_lanes(ratio) / double(kRows);
       if (alike_ && typical > 0.05 && valid_[0]) {
         const auto known = guess_.smooth(k_[0] / double(n_of_[0]), typical, double(rough[0]) / temperature_[0]);
@@ -242,7 +250,7 @@ template <class F, class T> class Tile {
   // it counted, and the bracket holds whatever the others add.
   void start_sorted(Mask<T> rough) {
     first_reached_ = n_ - 1, last_reached_ = 0;
-    for (std::size_t lane = 0; lane < (alike_ ? 1 : kRows); ++lane) {
+    for (std::size_t lane = 0; lane < (same_place_ ? 1 : kRows); ++lane) {
       const auto reached = static_cast<std::size_t>(whole_[lane]);
       first_reached_ = std::min(first_reached_, reached), last_reached_ = std::max(last_reached_, reached);
     }
@@ -260,63 +268,23 @@ template <class F, class T> class Tile {
     at_ = rough ? hard : larger<T>(low_, smaller<T>(high_, smooth));
   }
 
-  // ---- Laplace's threshold, in closed form
-  //
-  // With r_i = e^-(x_i - x_i+1)/τ for scores in descending order, what the scores at and below x_i add up
-  // to there is lower_i = 1 + r_i lower_i+1, and likewise upper_i = 1 + r_i-1 upper_i-1 at and above it:
-  // Σ p = i + 1/2 + (lower_i - upper_i)/2 for b = x_i. That tells which two scores b is between, and there
-  //     extra + (lower e^-(b - low)/τ - upper e^-(high - b)/τ)/2 = 0,    extra = scores above - k,
-  // is a quadratic equation in e^(b/τ). Its root is measured from the end that no power underflows from.
-  void solve_sorted() {
-    const Pack<T> scale = scale_, none{};
-    Pack<T> lower_at[kMostScores + 1], fall[kMostScores];
-    lower_at[n_] = none, lower_at[n_ - 1] = scores_[n_ - 1] == -kInfinite ? none : none + T(1);
-    for (std::size_t i = n_ - 1; i-- > 0;) {
-      const Mask<T> last = scores_[i + 1] == -kInfinite;  // what is behind takes no part
-      fall[i] = last ? none : exp2_minus<T>(scores_[i] - scores_[i + 1], scale);
-      lower_at[i] = scores_[i] == -kInfinite ? none : T(1) + fall[i] * lower_at[i + 1];
-    }
-    Pack<T> upper_at{}, upper{}, lower = lower_at[0], high = scores_[0], low = scores_[0], above{};
-    for (std::size_t i = 0; i < n_; ++i) {
-      upper_at = T(1) + (i > 0 ? fall[i - 1] * upper_at : none);
-      const Pack<T> missing = (whole_ - T(i)) + (part_ - T(0.5));
-      const Mask<T> below = T(0.5) * (lower_at[i] - upper_at) < missing;  // b is below x_i
-      upper = below ? upper_at : upper, high = below ? scores_[i] : high;
-      const Pack<T> next = scores_[std::min(i + 1, n_ - 1)];
-      lower = below ? lower_at[i + 1] : lower, low = below ? (next == -kInfinite ? scores_[i] : next) : low;
-      above = below ? none + T(i + 1) : above;
-    }
-    const Pack<T> extra = (above - whole_) - part_, gap = high - low, across = exp2_minus<T>(gap, scale);
-    const Pack<T> size = absolute<T>(extra) + root(extra * extra + lower * upper * across);
-    const Mask<T> even = extra == T(0), from_high = extra > T(0);
-    const Pack<T> move = tau_ * log<T>(even ? lower / upper : (from_high ? upper : lower) / size);
-    centre_ = from_high ? high : low;
-    at_ = even ? T(0.5) * (gap + move) : from_high ? -move : move;
-    gap_ = any_gap_ ? Mask<T>{} : even & (across == T(0));
+  // ---- without any iteration
+  void solve_laplace() {
+    const SortedLaplace<T> rows{scores_, n_, scale_, tau_, whole_, part_};
+    const auto root = rows.solve(some_);
+    centre_ = root.centre, at_ = root.rest;
+    gap_ = any_gap_ ? Mask<T>{} : root.gap;
     done_ = ~Mask<T>{}, taken_ = -usable_;
   }
 
   // ---- the iteration
-  static constexpr bool kSplit = F::kTail == Tail::hyperbola || F::kTail == Tail::none;
-
-  struct PackSums {
-    Pack<T> lower{}, upper{}, pdf{}, lower_pdf{}, curve{}, third{}, fourth{};
-    Mask<T> not_above{};
-
-    PackSums& operator+=(const PackSums& o) {
-      lower += o.lower, upper += o.upper, not_above += o.not_above;
-      if constexpr (!F::kExponential) pdf += o.pdf, curve += o.curve;
-      if constexpr (kSplit) lower_pdf += o.lower_pdf;
-      if constexpr (F::kOrder == 5) third += o.third, fourth += o.fourth;
-      return *this;
-    }
-  };
+  using Totals = PackSums<F, T>;
 
   // Which scores are below b.
   enum class Side { below, above, either };
 
   // Adds a score of every row, with the derivatives that steps of the given order want.
-  template <Side kSide, int kOrder> void add(PackSums& sums, Pack<T> scores) const {
+  template <Side kSide, int kOrder> void add(Totals& sums, Pack<T> scores) const {
     const Pack<T> z = (scores - centre_) - at_;
     const Values<T> values = values_at<F, T>(z, scale_);
     Pack<T> slope = kSide == Side::above ? -values.drop : values.drop;
@@ -326,10 +294,10 @@ template <class F, class T> class Tile {
       sums.upper = below ? sums.upper : sums.upper + values.tail;
       sums.not_above += below;
       slope = below ? slope : -slope;
-      if constexpr (kSplit) sums.lower_pdf += below ? values.pdf : Pack<T>{};
+      if constexpr (Totals::kSplit) sums.lower_pdf += below ? values.pdf : Pack<T>{};
     } else if constexpr (kSide == Side::below) {
       sums.lower += values.tail, sums.not_above += Mask<T>{} - 1;
-      if constexpr (kSplit) sums.lower_pdf += values.pdf;
+      if constexpr (Totals::kSplit) sums.lower_pdf += values.pdf;
     } else {
       sums.upper += values.tail;
     }
@@ -340,10 +308,10 @@ template <class F, class T> class Tile {
 
   // The sums over a whole number of blocks.
   template <Side kSide = Side::either, int kOrder = F::kOrder>
-  PackSums sum_blocks(std::size_t first, std::size_t last) const {
-    PackSums total;
+  Totals sum_blocks(std::size_t first, std::size_t last) const {
+    Totals total;
     for (std::size_t begin = first; begin < last; begin += kBlockRows) {
-      PackSums part;
+      Totals part;
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < kBlockRows; ++i) add<kSide, kOrder>(part, scores_[begin + i]);
       total += part;
@@ -353,113 +321,60 @@ template <class F, class T> class Tile {
 
   // Sorted scores are summed from where k is reached outwards, until a block of them on its own side of b
   // adds nothing to any row: those behind it are certain.
-  PackSums sweep() const {
+  Totals sweep() const {
     constexpr bool light = F::kTail == Tail::exponential || F::kTail == Tail::gaussian;
-    if (!sorted_ || !light) return finished(sum_blocks(0, padded_));
+    if (!sorted_ || !light) return finished<F, T>(sum_blocks(0, padded_));
     std::size_t first = first_reached_ / kBlockRows * kBlockRows;
     std::size_t last = last_reached_ / kBlockRows * kBlockRows + kBlockRows;
-    PackSums total = sum_blocks(first, last);
+    Totals total = sum_blocks(first, last);
     for (bool more = true; more && first > 0;) {
       first -= kBlockRows;
       const bool clear = !any<T>(scores_[first + kBlockRows - 1] - centre_ < at_);
-      const PackSums part = clear ? sum_blocks<Side::above>(first, first + kBlockRows)
+      const Totals part = clear ? sum_blocks<Side::above>(first, first + kBlockRows)
                                   : sum_blocks<Side::either>(first, first + kBlockRows);
       total += part, more = !clear || matters(part, total);
     }
     for (bool more = true; more && last < padded_; last += kBlockRows) {
       const bool clear = !any<T>(scores_[last] - centre_ >= at_);
-      const PackSums part = clear ? sum_blocks<Side::below>(last, last + kBlockRows)
+      const Totals part = clear ? sum_blocks<Side::below>(last, last + kBlockRows)
                                   : sum_blocks<Side::either>(last, last + kBlockRows);
       total += part, more = !clear || matters(part, total);
     }
     total.not_above -= static_cast<typename Number<T>::Integer>(padded_ - last);
-    return finished(total);
+    return finished<F, T>(total);
   }
 
-  static bool matters(const PackSums& part, const PackSums& total) {
+  static bool matters(const Totals& part, const Totals& total) {
     constexpr T little = std::numeric_limits<T>::epsilon() / 16;
     return any<T>(~(part.lower + part.upper <= little * (total.lower + total.upper)));
   }
 
-  static PackSums finished(PackSums total) {
-    if constexpr (F::kExponential) {
-      total.pdf = total.lower + total.upper, total.curve = total.lower - total.upper;
-    }
-    if constexpr (F::kOrder == 5) {
-      total.third = F::kThird[0] * total.pdf + F::kThird[1] * total.third;
-      total.fourth = F::kFourth[0] * total.curve + F::kFourth[1] * total.fourth;
-    }
-    return total;
-  }
-
-  // As in step.hpp: the tails as hyperbolas.
-  static Pack<T> far_step(const PackSums& s, Pack<T> residual) {
-    const Pack<T> lower_rate = s.lower_pdf / s.lower, upper_rate = (s.pdf - s.lower_pdf) / s.upper;
-    const Pack<T> extra = residual - (s.lower - s.upper), product = lower_rate * upper_rate;
-    const Pack<T> slope = s.lower * upper_rate + s.upper * lower_rate + extra * (upper_rate - lower_rate);
-    const Pack<T> newton = residual / slope, square = T(1) + T(4) * extra * (product / slope) * newton;
-    return T(2) * newton / (T(1) + root(square > T(0) ? square : Pack<T>{}));
-  }
-
-  // In units of τ: Halley's step, or the root of the Taylor polynomial of degree 4 near it.
-  template <int kOrder = F::kOrder> static Pack<T> step_of(const PackSums& s, Pack<T> residual) {
-    const Pack<T> newton = residual / s.pdf, bend = T(0.5) * newton * s.curve / s.pdf;
-    const Pack<T> halley = absolute<T>(bend) < T(0.5) ? newton / (T(1) - bend) : newton;
-    if constexpr (F::kOrder < 5) return halley;
-    Pack<T> d = halley;
-    if constexpr (kOrder == 5) {
-      const Pack<T> second = T(0.5) * s.curve, third = s.third * T(1.0 / 6), fourth = s.fourth * T(1.0 / 24);
-      for (int i = 0; i < 2; ++i) {
-        const Pack<T> value = residual + d * (d * (second + d * (d * fourth - third)) - s.pdf);
-        const Pack<T> slope = d * (T(2) * second + d * (T(4) * d * fourth - T(3) * third)) - s.pdf;
-        d -= value / slope;
-      }
-    }
-    const Mask<T> short_one = (absolute<T>(halley) < T(0.5)) & (absolute<T>(d - halley) < T(0.2));
-    if constexpr (F::kTail == Tail::hyperbola) {
-      const Pack<T> far = far_step(s, residual);
-      return short_one ? d : far == far ? far : halley;
-    }
-    if constexpr (F::kTail == Tail::gaussian) {
-      const Mask<T> balanced = ~short_one & (residual == s.lower - s.upper) & (s.lower > T(0)) & (s.upper > T(0));
-      if (any<T>(balanced)) return short_one ? d : balanced ? balance_step(s) : halley;
-    }
-    return short_one ? d : halley;
-  }
-
-  // Exactly k scores above b: log Σ of both tails have to be equal. A normal tail of size q falls at
-  // the rate of sqrt(-2 log q), or nearly so.
-  static Pack<T> balance_step(const PackSums& s) {
-    const Pack<T> lower = log<T>(s.lower), upper = log<T>(s.upper), one = Pack<T>{} + T(1);
-    return (lower - upper) / (root(larger<T>(one, T(-2) * lower)) + root(larger<T>(one, T(-2) * upper)));
-  }
-
-  // Cheap steps before the first sweep, where scores are sorted and rows share their k: on the scores next
+  // Cheap steps before the first sweep, where scores are sorted and k is reached at one place in all rows: on the scores next
   // to where k is reached. Those further away count as certain; only Cauchy's tails are so heavy that one
   // score must stand for every four of them, and that one step is not enough.
   void approach() {
     constexpr std::size_t window = 16;
     constexpr int turns = F::kTail == Tail::hyperbola ? 3 : 1;
-    if (!alike_ || F::kTail == Tail::none || padded_ < window + kBlockRows) return;
+    if (!same_place_ || F::kTail == Tail::none || padded_ < window + kBlockRows) return;
     const std::size_t reached = first_reached_ / 4 * 4, half = window / 2;
     const std::size_t first = std::min(reached > half ? reached - half : 0, padded_ - window);
     for (int turn = 0; turn < turns; ++turn) {
-      PackSums sums = finished(sum_blocks<Side::either, 3>(first, first + window));
+      Totals sums = finished<F, T>(sum_blocks<Side::either, 3>(first, first + window));
       const Pack<T> above = __builtin_convertvector(sums.not_above, Pack<T>) + T(first + window);
       if constexpr (F::kTail == Tail::hyperbola) add_sample(sums, first, first + window);
       const Pack<T> residual = ((above - whole_) - part_) + (sums.lower - sums.upper);
-      const Pack<T> next = at_ + step_of<3>(sums, residual) * tau_;
+      const Pack<T> next = at_ + step_of<F, T, 3>(sums, residual) * tau_;
       at_ = next == next ? larger<T>(low_, smaller<T>(high_, next)) : at_;
     }
   }
 
   // What the scores before `first` and from `last` on add up to, nearly.
-  void add_sample(PackSums& sums, std::size_t first, std::size_t last) const {
-    PackSums sample;
+  void add_sample(Totals& sums, std::size_t first, std::size_t last) const {
+    Totals sample;
     for (std::size_t i = 0; i < padded_; i += 4) {
       if (i < first || i >= last) add<Side::either, 3>(sample, T(0.5) * (scores_[i + 1] + scores_[i + 2]));
     }
-    sample = finished(sample);
+    sample = finished<F, T>(sample);
     sums.lower += T(4) * sample.lower, sums.upper += T(4) * sample.upper;
     sums.pdf += T(4) * sample.pdf, sums.lower_pdf += T(4) * sample.lower_pdf;
     sums.curve += T(4) * sample.curve;
@@ -473,10 +388,10 @@ template <class F, class T> class Tile {
     Mask<T> stepped{}, not_above{};  // of the sweep before
     Pack<T> pdf{};
     for (int sweeps = 1; sweeps <= kMostSweeps; ++sweeps) {
-      const PackSums s = sweep();
+      const Totals s = sweep();
       const Pack<T> above = __builtin_convertvector(s.not_above, Pack<T>) + T(padded_);
       const Pack<T> extra = (above - whole_) - part_, residual = extra + (s.lower - s.upper);
-      const Pack<T> step = step_of(s, residual);
+      const Pack<T> step = step_of<F, T>(s, residual);
       low_ = residual > T(0) ? at_ : low_;
       high_ = residual < T(0) ? at_ : high_;
       const Pack<T> next = at_ + step * tau_;
@@ -508,22 +423,16 @@ template <class F, class T> class Tile {
     }
   }
 
-  static Pack<T> root(Pack<T> x) {
-    Pack<T> y;
-    for (std::size_t i = 0; i < kRows; ++i) y[i] = std::sqrt(x[i]);
-    return y;
-  }
-
   std::size_t n_, padded_;
   std::size_t first_reached_ = 0, last_reached_ = 0;  // between these places of sorted rows k is reached
-  bool any_gap_, sorted_ = false, some_ = true;
+  bool any_gap_, masked_, sorted_ = false, some_ = true;
   bool alike_ = false, same_place_ = false;  // k, τ and participants of all rows; the place of the k-th score
   Guess<F, T> guess_;
   Pack<T> scores_[kMostScores];
   double k_[kRows] = {}, temperature_[kRows] = {};
   Mask<T> participants_{}, n_of_{};  // how many there are; of how many the numbers below are
   static constexpr std::size_t kKnown = 64;
-  Quantiles quantiles_[kKnown];
+  Numbers numbers_[kKnown];
   Pack<T> tau_{}, scale_{}, whole_{}, part_{}, most_{}, most_left_{};
   Pack<T> part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
   Pack<T> mean_{}, variance_{}, width_{}, centre_{}, at_{}, low_{}, high_{};

@@ -16,7 +16,7 @@ struct TopkForward {
   const double* k;
   const double* temperature;
   void* p;                     // may be null: thresholds only
-  void* centre;                // threshold b = centre + rest, one per row
+  void* centre;                // threshold b = centre + rest, one per row; may be null, with rest: p only
   void* rest;
   std::int32_t* sweeps;        // may be null: passes over the row that the solver took
   const std::uint8_t* mask;    // rows × n, may be null: elements of 0 take no part
@@ -34,7 +34,7 @@ struct TopkBackward {
   const void* centre;
   const void* rest;
   void* grad_scores;
-  double* grad_k;
+  double* grad_k;              // these two may be null
   double* grad_temperature;
   const std::uint8_t* mask;
   const std::int64_t* layout;  // of scores, upstream, grad_scores and mask

@@ -122,22 +122,28 @@ def per_row(value: _check.PerRow, scores: Tensor, dim: int | None = None) -> Ten
             value = value.squeeze(dim)
         return value.to(scores.device, wide)
     if scores.is_cpu and _check.eager():
-        return _constant(value)
+        return constant(value)
     return torch.full((), value, dtype=wide, device=scores.device)
 
 
 def per_rows(
-    one: _check.PerRow, other: _check.PerRow, scores: Tensor, dim: int
+    one: _check.PerRow, other: _check.PerRow, scores: Tensor, dim: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Two of them."""
     tensors = isinstance(one, Tensor) or isinstance(other, Tensor)
     if tensors or not scores.is_cpu or not _check.eager():
         return per_row(one, scores, dim), per_row(other, scores, dim)
-    return _constant(one), _constant(other)  # what happens most, with one look at the mode
+    return constant(one), constant(other)  # what happens most, with one look at the mode
+
+
+def as_given(value: _check.PerRow, scores: Tensor, dim: int) -> _check.PerRow:
+    """The same, but a number stays a number."""
+    return per_row(value, scores, dim) if isinstance(value, Tensor) else value
 
 
 @lru_cache(maxsize=1024)
-def _constant(value: float) -> Tensor:
+def constant(value: float) -> Tensor:
+    """A number as a tensor that nobody writes to."""
     # A cached tensor must be usable everywhere, also when it was first needed in inference mode.
     with torch.inference_mode(False):
         return torch.tensor(value, dtype=torch.float64, device="cpu")

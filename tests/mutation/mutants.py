@@ -82,8 +82,8 @@ COMPILED = (
     ),
     Mutant(
         "csrc/threshold/forward.hpp",
-        "T* const p = dense ? dense + at : buffer;",
-        "T* const p = dense ? dense : buffer;",
+        "T* const p = dense ? dense + at : buffer;\n        if (shifts",
+        "T* const p = dense ? dense : buffer;\n        if (shifts",
         "threads that share a long row all finish its first part",
         ("tests/test_accuracy.py", "tests/runtime", "-k", "million or threads"),
     ),

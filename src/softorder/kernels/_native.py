@@ -14,6 +14,7 @@ import os
 import struct
 import threading
 import warnings
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
 from softorder import _check
+from softorder._axis import constant
 
 KINDS = ("torch", "native")  #: of kernels for CPU tensors; and "triton", where it is interpreted
 LEVELS = ("baseline", "avx2", "avx512")  #: from the narrowest to the widest
@@ -349,8 +351,10 @@ def _failure(name: str, outcome: int) -> Exception:
     return RuntimeError(f"softorder: the kernel {name} failed unexpectedly (code {outcome})")
 
 
-def dense(value: Tensor, shape: Sequence[int]) -> tuple[Tensor, int]:
+def dense(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int]:
     """One number for all rows, or one for each, without gaps: the tensor and its stride."""
+    if not isinstance(value, Tensor):
+        return constant(value), 0
     if value.numel() == 1:
         return value, 0
     return value.expand(shape).contiguous(), 1
@@ -362,7 +366,7 @@ def rows_of(scores: Tensor, offsets: Tensor | None) -> torch.Size:
 
 
 def pointer(value: Tensor | None) -> int:
-    """Where it begins; 0 for nothing. Every address that a kernel gets comes from here.
+    """Where it begins; 0 for nothing. Every address of a tensor that a kernel gets comes from here.
 
     A tensor without memory is an error, not a crash: `serves` and the dispatcher let none through,
     but a result that was allocated under a mode of torch may be one.
@@ -376,6 +380,11 @@ def pointer(value: Tensor | None) -> int:
             f"{type(value).__name__} on the device {value.device} without any"
         )
     return address
+
+
+def address(numbers: array[Any]) -> int:
+    """Where numbers begin that no tensor holds."""
+    return numbers.buffer_info()[0]
 
 
 def threads() -> int:

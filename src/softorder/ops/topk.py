@@ -122,12 +122,13 @@ def _apply(
     served = method_of(operator, method)
     if scores.shape[dim] == 0:
         return scores.clone()
-    numbers = _axis.per_rows(k, temperature, scores, dim)
     compute = getattr(served, operator)
     if operator in served.takes_scores_as_they_are:
         x = _axis.last(scores if largest else -scores, dim)
-        result = compute(x, *numbers, mask=_axis.beside(mask, scores, dim))
+        given = _axis.as_given(k, scores, dim), _axis.as_given(temperature, scores, dim)
+        result = compute(x, *given, mask=_axis.beside(mask, scores, dim))
         return _axis.back(result, scores, dim)
+    numbers = _axis.per_rows(k, temperature, scores, dim)
     rows = _axis.rows(scores, dim, largest, mask)
     if served.looks_at_k and not isinstance(k, Tensor):
         result = compute(rows, *numbers, most=max(math.ceil(k), 1))

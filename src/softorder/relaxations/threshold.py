@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder._axis import clean
+from softorder._axis import clean, per_rows
+from softorder._check import PerRow
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
 from softorder.kernels._density_numbers import density_of, number_of
@@ -64,11 +65,12 @@ class ThresholdMethod(Method):
         self.paper = density.paper
 
     def soft_topk(
-        self, scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None = None
+        self, scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None = None
     ) -> Tensor:
         if self.number is not None and (_check.eager() or _check.traceable()):
             return _fused(scores, k, temperature, mask, self.number)
         x = clean(scores, mask)
+        k, temperature = per_rows(k, temperature, x)
         p = self.density.anchored.cdf(self._distance(x, k, temperature, log=False))
         return p.to(scores.dtype)
 
@@ -160,47 +162,60 @@ def _nought(value: Tensor) -> Tensor:
 
 
 def _fused(
-    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
 ) -> Tensor:
-    learns = torch.is_grad_enabled() and (
-        scores.requires_grad or k.requires_grad or temperature.requires_grad
-    )
-    rows = scores.shape[:-1]
-    if learns and k.requires_grad:
-        k = k.expand(rows)
-    if learns and temperature.requires_grad:
-        temperature = temperature.expand(rows)
-    if learns and _check.eager():
+    learns = scores.requires_grad or _learned(k) or _learned(temperature)
+    if not (learns and torch.is_grad_enabled()):
+        return threshold.topk(scores, k, temperature, mask, density)
+    if isinstance(k, Tensor) and k.requires_grad:
+        k = k.expand(scores.shape[:-1])
+    if isinstance(temperature, Tensor) and temperature.requires_grad:
+        temperature = temperature.expand(scores.shape[:-1])
+    if _check.eager():
         return _apply(scores, k, temperature, mask, density)
     return threshold.forward(scores, k, temperature, mask, density)[0]
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _learned(value: PerRow) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+_KEPT = object()  # stands for a tensor that autograd keeps
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     """The graph keeps the scores and the mask as they were given, and a few numbers per row."""
-    scores, k, temperature, mask, density = inputs
-    kept = (scores, k, temperature, output[1]) + (() if mask is None else (mask,))
+    *values, ctx.density = *inputs[:-1], output[1], inputs[-1]
+    kept = [value for value in values if isinstance(value, Tensor)]
     ctx.save_for_backward(*kept)
     ctx.like = [(value.shape, value.dtype) for value in kept]
-    ctx.density = density
+    ctx.values = [_KEPT if isinstance(value, Tensor) else value for value in values]
 
 
 def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    saved = ctx.saved_tensors
-    _check.unpacked(saved, ctx.like)
-    scores, k, temperature, b, *masks = saved
-    mask = masks[0] if masks else None
+    kept = ctx.saved_tensors
+    _check.unpacked(kept, ctx.like)
+    saved = iter(kept)
+    values = [next(saved) if value is _KEPT else value for value in ctx.values]
+    scores, k, temperature, mask, b = values
     by_k, by_temperature = ctx.needs_input_grad[1:3]
     if torch.is_grad_enabled() or _check.transformed():
         law, x = density_of(ctx.density).anchored, clean(scores, mask)
+        k, temperature = per_rows(k, temperature, x)
+        b = threshold.thresholds(b, scores)
         u = differentiable_distance(law, x, k, temperature, b, log=False)
         pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
         v = upstream_of(upstream, mask, x.dtype)
         by_scores, by_row = vjp(v, u, pdf, inverse(temperature, x.dtype))
         by_scores = by_scores.to(scores.dtype)
-    else:
+    elif by_k or by_temperature:
+        b = threshold.thresholds(b, scores)
         by_scores, by_row = threshold.backward(
             upstream, scores, temperature, b, mask, ctx.density, by_temperature
         )
+    else:
+        arguments = upstream, scores, temperature, b, mask, ctx.density
+        return threshold.backward_of_scores(*arguments), None, None, None, None
     by_numbers = by_row[0] if by_k else None, by_row[1] if by_temperature else None
     return by_scores, *by_numbers, None, None
 
@@ -210,12 +225,12 @@ class _SoftTopK(torch.autograd.Function):
     def forward(
         ctx: Any,
         scores: Tensor,
-        k: Tensor,
-        temperature: Tensor,
+        k: PerRow,
+        temperature: PerRow,
         mask: Tensor | None,
         density: int,
     ) -> Tensor:
-        found = threshold.forward(scores, k, temperature, mask, density)
+        found = threshold.remembered(scores, k, temperature, mask, density)
         _remember(ctx, (scores, k, temperature, mask, density), found)
         return found[0]
 

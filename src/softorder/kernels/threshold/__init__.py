@@ -4,8 +4,22 @@ from softorder.kernels.threshold.contract import (
     Threshold,
     backward,
     backward_of_one,
+    backward_of_scores,
     forward,
+    remembered,
     solve,
+    thresholds,
+    topk,
 )
 
-__all__ = ["Threshold", "backward", "backward_of_one", "forward", "solve"]
+__all__ = [
+    "Threshold",
+    "backward",
+    "backward_of_one",
+    "backward_of_scores",
+    "forward",
+    "remembered",
+    "solve",
+    "thresholds",
+    "topk",
+]

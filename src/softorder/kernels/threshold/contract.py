@@ -30,7 +30,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from softorder import _check
+from softorder import _axis, _check
+from softorder._check import PerRow
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import _native, _triton
 from softorder.kernels._density_numbers import COMPILED, NUMBERED, number_of
@@ -66,18 +67,44 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
     return Threshold(*_solve(scores, k, temperature, number_of(density)))
 
 
+def topk(
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+) -> Tensor:
+    """p alone."""
+    if _compiled_here(density, scores, k, temperature, mask):
+        return cpu.topk(scores, k, temperature, mask, density)
+    return forward(scores, k, temperature, mask, density)[0]
+
+
 def forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
 ) -> tuple[Tensor, Tensor]:
     """p and its threshold."""
+    k, temperature = _axis.per_rows(k, temperature, scores)
     found: tuple[Tensor, Tensor] = _forward(scores, k, temperature, mask, density)
     return found
+
+
+def remembered(
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+) -> tuple[Tensor, Tensor | cpu.Numbers]:
+    """The same, for `backward_of_scores` and `thresholds`: the threshold need not be a tensor."""
+    if _compiled_here(density, scores, k, temperature, mask):
+        return cpu.remembered(scores, k, temperature, mask, density)
+    return forward(scores, k, temperature, mask, density)
+
+
+def thresholds(b: Tensor | cpu.Numbers, scores: Tensor) -> Tensor:
+    """What was remembered, as a tensor."""
+    if isinstance(b, Tensor):
+        return b
+    return torch.frombuffer(b, dtype=exact(scores.dtype)).view(2, *scores.shape[:-1])
 
 
 def backward(
     upstream: Tensor,
     scores: Tensor,
-    temperature: Tensor,
+    temperature: PerRow,
     b: Tensor,
     mask: Tensor | None,
     density: int,
@@ -85,10 +112,27 @@ def backward(
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the scores; and per row of k, and of temperature if wanted."""
     _check.dense("the gradient", upstream)
+    temperature = _axis.per_row(temperature, scores)
     found: tuple[Tensor, Tensor] = _backward(
         upstream, scores, temperature, b, mask, density, by_temperature
     )
     return found
+
+
+def backward_of_scores(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: PerRow,
+    b: Tensor | cpu.Numbers,
+    mask: Tensor | None,
+    density: int,
+) -> Tensor:
+    """Gradients of the scores alone."""
+    _check.dense("the gradient", upstream)
+    if not isinstance(b, Tensor) and _compiled_here(density, upstream, scores, temperature, mask):
+        return cpu.backward_of_scores(upstream, scores, temperature, b, mask, density)
+    b = thresholds(b, scores)
+    return backward(upstream, scores, temperature, b, mask, density, by_temperature=False)[0]
 
 
 def backward_of_one(
@@ -113,6 +157,16 @@ def backward_of_one(
     upstream = torch.zeros_like(scores)
     upstream.scatter_(-1, index.unsqueeze(-1), weight.unsqueeze(-1))
     return backward(upstream, scores, temperature, b, None, density, by_temperature)
+
+
+def _compiled_here(density: int, *values: PerRow | None) -> bool:
+    """Whether the compiled kernel may be called with these at once.
+
+    Beside what an operator would do, it leaves out what nobody asks for, and a number that serves
+    all rows need not be a tensor: a small call takes three quarters of the time.
+    """
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    return density < COMPILED and _native.enabled() and _check.eager() and _check.plain(*tensors)
 
 
 # ---- the operators ------------------------------------------------------------------------------

@@ -5,43 +5,75 @@ Scores may be of any float format and lie anywhere in memory: nothing is copied.
 
 from __future__ import annotations
 
+from array import array
+from math import prod
+
 import torch
 from torch import Tensor
 
+from softorder._check import PerRow
 from softorder.kernels import _native
 from softorder.kernels._layout import FORMATS, layout_of
 from softorder.kernels.formulas import exact
 
+Numbers = array  #: of floats, as thresholds that no tensor need be made for
+
+
+def topk(
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+) -> Tensor:
+    """p, laid out like the scores."""
+    p = torch.empty_like(scores)
+    _solve(scores, k, temperature, mask, density, p, 0, None)
+    return p
+
+
+def remembered(
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+) -> tuple[Tensor, Numbers]:
+    """The same and its thresholds."""
+    p, b = torch.empty_like(scores), array("d" if scores.dtype is torch.float64 else "f")
+    b.frombytes(bytes(2 * b.itemsize * prod(scores.shape[:-1])))
+    _solve(scores, k, temperature, mask, density, p, _native.address(b), None)
+    return p, b
+
 
 def forward(
-    scores: Tensor, k: Tensor, temperature: Tensor, mask: Tensor | None, density: int
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
 ) -> tuple[Tensor, Tensor]:
-    """p, laid out like the scores, and its thresholds: centres and rests, stacked."""
-    p = torch.empty_like(scores)
-    return p, _solve(scores, k, temperature, mask, density, p, None)
+    """The same as tensors: the thresholds are centres and rests, stacked."""
+    p, b = torch.empty_like(scores), _empty_thresholds(scores)
+    _solve(scores, k, temperature, mask, density, p, _native.pointer(b), None)
+    return p, b
 
 
 def threshold(
     scores: Tensor, k: Tensor, temperature: Tensor, density: int
 ) -> tuple[Tensor, Tensor]:
     """Thresholds, and the number of passes that they took."""
+    b = _empty_thresholds(scores)
     sweeps = scores.new_empty(scores.shape[:-1], dtype=torch.int32)
-    return _solve(scores, k, temperature, None, density, None, sweeps), sweeps
+    _solve(scores, k, temperature, None, density, None, _native.pointer(b), sweeps)
+    return b, sweeps
+
+
+def _empty_thresholds(scores: Tensor) -> Tensor:
+    return scores.new_empty((2, *scores.shape[:-1]), dtype=exact(scores.dtype))
 
 
 def _solve(
     x: Tensor,
-    k: Tensor,
-    temperature: Tensor,
+    k: PerRow,
+    temperature: PerRow,
     mask: Tensor | None,
     density: int,
     p: Tensor | None,
+    centre: int,
     sweeps: Tensor | None,
-) -> Tensor:
-    """Thresholds of the last axis; fills p and sweeps if given."""
+) -> None:
+    """Solves along the last axis; fills p, the thresholds from `centre` on and sweeps if given."""
     *shape, n = x.shape
-    b = x.new_empty((2, *shape), dtype=exact(x.dtype))
-    rows, centre = b.numel() // 2, _native.pointer(b)
+    rows = prod(shape)
     k, k_stride = _native.dense(k, shape)
     temperature, temperature_stride = _native.dense(temperature, shape)
     if mask is not None and mask.shape != x.shape:
@@ -54,10 +86,10 @@ def _solve(
         _native.pointer(temperature),
         _native.pointer(p),
         centre,
-        centre + rows * b.element_size(),
+        centre and centre + rows * _size(x),
         _native.pointer(sweeps),
         _native.pointer(mask),
-        places.buffer_info()[0] if places else 0,
+        _native.address(places) if places else 0,
         0,
         rows,
         n,
@@ -67,13 +99,12 @@ def _solve(
         FORMATS[x.dtype],
         _native.threads(),
     )
-    return b
 
 
 def backward(
     upstream: Tensor,
     scores: Tensor,
-    temperature: Tensor,
+    temperature: PerRow,
     b: Tensor,
     mask: Tensor | None,
     density: int,
@@ -84,13 +115,42 @@ def backward(
 
     With an index (int64, one per row), upstream is 0 everywhere else: one number per row.
     """
+    by_row = b.new_empty((1 + by_temperature, *b.shape[1:]), dtype=torch.float64)
+    centre = _native.pointer(b)
+    by_scores = _backward(upstream, scores, temperature, centre, mask, density, by_row, index)
+    return by_scores, by_row
+
+
+def backward_of_scores(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: PerRow,
+    b: Numbers,
+    mask: Tensor | None,
+    density: int,
+) -> Tensor:
+    """Gradients of the scores alone, with thresholds that were remembered."""
+    centre = _native.address(b)
+    return _backward(upstream, scores, temperature, centre, mask, density, None, None)
+
+
+def _backward(
+    upstream: Tensor,
+    scores: Tensor,
+    temperature: PerRow,
+    centre: int,
+    mask: Tensor | None,
+    density: int,
+    by_row: Tensor | None,
+    index: Tensor | None,
+) -> Tensor:
+    """Gradients of the scores; fills those per row if given."""
     *shape, n = scores.shape
     by_scores = torch.empty_like(scores)
-    by_row = b.new_empty((1 + by_temperature, *shape), dtype=torch.float64)
-    rows, centre, by_k = b.numel() // 2, _native.pointer(b), _native.pointer(by_row)
+    rows, by_k = prod(shape), _native.pointer(by_row)
     temperature, stride = _native.dense(temperature, shape)
     if index is not None:
-        index, upstream = index.contiguous(), upstream.to(b.dtype).contiguous()
+        index, upstream = index.contiguous(), upstream.to(exact(scores.dtype)).contiguous()
     elif upstream.dtype != scores.dtype:
         upstream = upstream.to(scores.dtype)
     if mask is not None and mask.shape != scores.shape:
@@ -103,12 +163,12 @@ def backward(
         _native.pointer(index),
         _native.pointer(temperature),
         centre,
-        centre + rows * b.element_size(),
+        centre + rows * _size(scores),
         _native.pointer(by_scores),
         by_k,
-        by_k + rows * by_row.element_size() if by_temperature else 0,
+        0 if by_row is None or len(by_row) == 1 else by_k + rows * by_row.element_size(),
         _native.pointer(mask),
-        places.buffer_info()[0] if places else 0,
+        _native.address(places) if places else 0,
         0,
         rows,
         n,
@@ -117,4 +177,9 @@ def backward(
         FORMATS[scores.dtype],
         _native.threads(),
     )
-    return by_scores, by_row
+    return by_scores
+
+
+def _size(scores: Tensor) -> int:
+    """Bytes of a threshold."""
+    return 8 if scores.dtype is torch.float64 else 4

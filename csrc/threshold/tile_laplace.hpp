@@ -1,0 +1,81 @@
+// Laplace's threshold of sorted rows, one per lane, in closed form.
+//
+// With r_i = e^-(x_i - x_i+1)/τ for scores in descending order, what the scores at and below x_i add up
+// to there is lower_i = 1 + r_i lower_i+1, and likewise upper_i = 1 + r_i-1 upper_i-1 at and above it:
+// Σ p = i + 1/2 + (lower_i - upper_i)/2 for b = x_i. That tells which two scores b is between, and there
+//     extra + (lower e^-(b - low)/τ - upper e^-(high - b)/τ)/2 = 0,    extra = scores above - k,
+// is a quadratic equation in e^(b/τ). Its root is measured from the end that no power underflows from.
+#pragma once
+
+#include <algorithm>
+
+#include "simd/logarithm.hpp"
+#include "threshold/tile_step.hpp"
+
+namespace softorder {
+
+template <class T> struct SortedLaplace {
+  const Pack<T>* scores;  // n <= kMost of them, the largest first; -inf, which takes no part, last
+  std::size_t n;
+  Pack<T> scale, tau, whole, part;  // k = whole + part
+
+  static constexpr std::size_t kMost = 64;
+
+  // b = centre + rest. `gap`: exactly k scores are above b, and nothing of the others is left there.
+  struct Root {
+    Pack<T> centre, rest;
+    Mask<T> gap;
+  };
+
+  // Without `some`, there is no score of -inf.
+  Root solve(bool some) const { return some ? solve<true>() : solve<false>(); }
+
+ private:
+  static constexpr T kInfinite = std::numeric_limits<T>::infinity();
+
+  // Where b is: how many scores are above it, those next to it, and what is added up on both sides.
+  struct Place {
+    Pack<T> above, high, low, upper, lower;
+  };
+
+  template <bool kSome> Root solve() const {
+    const Place at = find<kSome>();
+    const Pack<T> extra = (at.above - whole) - part, gap = at.high - at.low, across = exp2_minus<T>(gap, scale);
+    const Pack<T> size = absolute<T>(extra) + lane_roots<T>(extra * extra + at.lower * at.upper * across);
+    const Mask<T> even = extra == T(0), from_high = extra > T(0);
+    const Pack<T> move = tau * log<T>(even ? at.lower / at.upper : (from_high ? at.upper : at.lower) / size);
+    const Pack<T> rest = even ? T(0.5) * (gap + move) : from_high ? -move : move;
+    return {from_high ? at.high : at.low, rest, even & (across == T(0))};
+  }
+
+  template <bool kSome> Place find() const {
+    const Pack<T> none{};
+    Pack<T> lower[kMost + 1], upper[kMost + 1], fall[kMost];  // upper[i + 1] is upper_i
+    const auto out = [&](std::size_t i) { return scores[i] == -kInfinite; };
+    lower[n] = none, lower[n - 1] = none + T(1);
+    if constexpr (kSome) lower[n - 1] = out(n - 1) ? none : lower[n - 1];
+    for (std::size_t i = n - 1; i-- > 0;) {
+      fall[i] = exp2_minus<T>(scores[i] - scores[i + 1], scale);
+      if constexpr (kSome) fall[i] = out(i + 1) ? none : fall[i];  // what is behind takes no part
+      lower[i] = T(1) + fall[i] * lower[i + 1];
+      if constexpr (kSome) lower[i] = out(i) ? none : lower[i];
+    }
+    Mask<T> not_below{};
+    upper[0] = none;
+    for (std::size_t i = 0; i < n; ++i) {
+      upper[i + 1] = T(1) + (i > 0 ? fall[i - 1] * upper[i] : none);
+      const Pack<T> missing = (whole - T(i)) + (part - T(0.5));
+      not_below += ~(T(0.5) * (lower[i] - upper[i + 1]) < missing);  // b is at x_i, or above it
+    }
+    T above[kLanes<T>], high[kLanes<T>], low[kLanes<T>], upper_there[kLanes<T>], lower_there[kLanes<T>];
+    for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
+      const std::size_t place = n - static_cast<std::size_t>(-not_below[lane]);
+      above[lane] = T(place), upper_there[lane] = upper[place][lane], lower_there[lane] = lower[place][lane];
+      const T last = scores[place > 0 ? place - 1 : 0][lane], next = scores[std::min(place, n - 1)][lane];
+      high[lane] = last, low[lane] = next == -kInfinite ? last : next;
+    }
+    return {load(above), load(high), load(low), load(upper_there), load(lower_there)};
+  }
+};
+
+}  // namespace softorder
