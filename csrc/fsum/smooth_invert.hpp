@@ -17,14 +17,14 @@
 
 namespace softorder {
 
-template <class Law, class T, template <class, class> class Sources> class SmoothInverse {
+// Sources: SmoothSources, or those of another density with the same sums_and_slopes.
+template <class Law, class T, class Sources> class SmoothInverse {
  public:
-  using Kernel = SmoothKernel<Law>;
-  using Tables = typename Sources<Law, T>::Tables;
+  using Tables = typename Sources::RootTables;
 
-  SmoothInverse(const InvertRow<T>& row, Tables& sums, Tables& slopes, Team team)
-      : row_(row), x_{row.sources, nullptr}, tau_(row.temperature), sums_(sums), slopes_(slopes),
-        sources_(x_, nullptr, row.m, row.temperature, team), team_(team) {}
+  SmoothInverse(const InvertRow<T>& row, Tables& tables, Team team)
+      : row_(row), x_{row.sources, nullptr}, tau_(row.temperature), tables_(tables),
+        sources_(x_, nullptr, row.m, row.temperature, team) {}
 
   void run() {
     const auto [low, high] = row_.rooted();
@@ -54,8 +54,9 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
 
   template <class U> Found find(const Places<U>& t, std::size_t n) {
     Found found{Vector<double>(n), Vector<double>(n)};
-    sources_.sums(t, n, Kernel{0, 0}, sums_, [&](std::size_t j, double step, double value) { found.sum[j] = step + value; });
-    sources_.sums(t, n, Kernel{1, 0}, slopes_, [&](std::size_t j, double, double value) { found.slope[j] = value; });
+    sources_.sums_and_slopes(t, n, tables_, [&](std::size_t j, double step, double value, double slope) {
+      found.sum[j] = step + value, found.slope[j] = slope;
+    });
     return found;
   }
 
@@ -208,9 +209,8 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
   const InvertRow<T>& row_;
   Places<T> x_;
   double tau_;
-  Tables &sums_, &slopes_;
-  Sources<Law, T> sources_;
-  Team team_;
+  Tables& tables_;
+  Sources sources_;
   Found at_sources_;
 };
 

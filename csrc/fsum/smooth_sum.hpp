@@ -31,7 +31,7 @@
 #pragma once
 
 #include "fsum/boxes.hpp"
-#include "fsum/chebyshev.hpp"
+#include "fsum/moments.hpp"
 #include "fsum/smooth_law.hpp"
 #include "team.hpp"
 
@@ -105,36 +105,23 @@ template <class Law> class SmoothTables {
   Vector<double> memory_;
 };
 
-// The differences of `count` places from one, and 0 in the other lanes.
-template <class T> Pack<double> differences(const Places<T>& places, std::size_t from, std::size_t count, double minus, double rest) {
-  double found[kLanes<double>] = {};
-  if (count == kLanes<double>) {
-    for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] = double(places.value[from + i]) - minus;
-    if (places.rest) {
-      for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] += double(places.rest[from + i]);
-    }
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      found[i] = double(places.value[from + i]) - minus + (places.rest ? double(places.rest[from + i]) : 0.0);
-    }
-  }
-  return load(found) - rest;
-}
-
 // The sources of a row, ready for sums at any targets.
 template <class Law, class T> class SmoothSources {
  public:
   using Kernel = SmoothKernel<Law>;
   using Tables = SmoothTables<Law>;
+  struct RootTables {
+    Tables sums, slopes;
+  };
 
   // `weights` may be null: ones.
   SmoothSources(const Places<T>& x, const double* weights, std::size_t m, double tau, Team team)
-      : x_(x), weights_(weights), m_(m), tau_(tau), inverse_(std::min(1 / tau, 1e300)), team_(team) {}
+      : x_(x), weights_{weights}, m_(m), tau_(tau), inverse_(std::min(1 / tau, 1e300)), team_(team) {}
 
   // Calls write(j, step, value) for every target: its sum is step + value.
   template <class U, class Write>
   void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
-    if (kernel.derivative == 0 && weights_ && steps_.empty()) add_steps();
+    if (kernel.derivative == 0 && weights_.data && steps_.empty()) steps_ = weights_.prefix_sums(m_);
     const double width = box_width(Smooth<Law>::kBox * tau_);
     if (!is_few(m_, n) && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
       const int depth = Tables::depth(kernel, width / tau_);
@@ -147,6 +134,13 @@ template <class Law, class T> class SmoothSources {
       if (by_boxes(targets, n, kernel, ready)) return through_boxes(t, targets, kernel, tables, write);
     }
     team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write, is_few(m_, n)); });
+  }
+
+  // Calls write(j, step, value, slope) for every target: FSum is step + value, and its derivative by t/τ is slope.
+  template <class U, class Write> void sums_and_slopes(const Places<U>& t, std::size_t n, RootTables& tables, Write write) {
+    Vector<double> steps(n), values(n);
+    sums(t, n, Kernel{0, 0}, tables.sums, [&](std::size_t j, double step, double value) { steps[j] = step, values[j] = value; });
+    sums(t, n, Kernel{1, 0}, tables.slopes, [&](std::size_t j, double, double slope) { write(j, steps[j], values[j], slope); });
   }
 
   // Adds one source to all targets that feel it: add(j, value).
@@ -179,11 +173,7 @@ template <class Law, class T> class SmoothSources {
 
   // ---- one target after the other ----
 
-  void add_steps() {
-    steps_.resize(m_ + 1);
-    for (std::size_t i = 0; i < m_; ++i) steps_[i + 1] = steps_[i] + weights_[i];
-  }
-  double step(std::size_t below) const { return weights_ ? steps_[below] : double(below); }
+  double step(std::size_t below) const { return weights_.data ? steps_[below] : double(below); }
 
   template <class U, class Write>
   void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write,
@@ -222,14 +212,7 @@ template <class Law, class T> class SmoothSources {
     const Pack<double> most = Pack<double>{} + 1e9;
     const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
     const Pack<double> u = -inverse_ * differences(x_, from, count, value, rest);
-    return load_weights(from, count) * kernel(smaller<double>(larger<double>(u, -most), most));
-  }
-
-  Pack<double> load_weights(std::size_t from, std::size_t count) const {
-    if (weights_) return count == kLanes<double> ? load(weights_ + from) : load_part(weights_ + from, count, 0.0);
-    double ones[kLanes<double>] = {};
-    std::fill(ones, ones + count, 1.0);
-    return load(ones);
+    return weights_.load(from, count) * kernel(smaller<double>(larger<double>(u, -most), most));
   }
 
   // ---- boxes ----
@@ -270,20 +253,8 @@ template <class Law, class T> class SmoothSources {
   static bool is_upper(double index) { return index != 2 * std::floor(0.5 * index); }
 
   void run_moments(const Boxes::Run& run, double* found) const {
-    const double middle = boxes_.middle(run.box), scale = boxes_.is_remote(run.box) ? 0 : 2 / boxes_.width;
-    Pack<double> total[kTerms] = {};
-    for (std::size_t i = run.begin; i < run.end; i += kLanes<double>) {
-      const std::size_t count = std::min(kLanes<double>, run.end - i);
-      const Pack<double> b = scale * differences(x_, i, count, middle, 0.0), twice = b + b;
-      Pack<double> before = load_weights(i, count), last = before * b;
-      total[0] += before, total[1] += last;
-      for (int k = 2; k < kTerms; ++k) {
-        const Pack<double> next = twice * last - before;
-        total[k] += next;
-        before = last, last = next;
-      }
-    }
-    for (int k = 0; k < kTerms; ++k) found[k] = sum_lanes(total[k]);
+    const double scale = boxes_.is_remote(run.box) ? 0 : 2 / boxes_.width;
+    softorder::find_moments(x_, weights_, run.begin, run.end, boxes_.middle(run.box), scale, found);
   }
 
   template <class U, class Write>
@@ -372,7 +343,7 @@ template <class Law, class T> class SmoothSources {
   }
 
   Places<T> x_;
-  const double* weights_;
+  Weights weights_;
   std::size_t m_;
   double tau_, inverse_;
   Team team_;

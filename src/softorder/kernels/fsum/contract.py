@@ -42,7 +42,7 @@ from softorder.kernels.fsum import cpu, reference
 
 _gpu = _triton.Module("softorder.kernels.fsum.triton")
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
-_COMPILED = (*_LINEAR, number_of(BUILT_IN["logistic"]), number_of(BUILT_IN["normal"]))
+_COMPILED = tuple(map(number_of, BUILT_IN.values()))
 
 
 class Roots(NamedTuple):
