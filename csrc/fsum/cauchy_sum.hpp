@@ -56,7 +56,7 @@ template <class T> class CauchySources {
   }
 
  private:
-  static constexpr std::size_t kFew = 1 << 14, kDirect = 64;
+  static constexpr std::size_t kFew = 1 << 14, kDirect = 128;
   static constexpr int kNear = Tables::kNear;
   using Source = typename Tree<T>::Box;
   enum class Meeting { directly, by_table, as_halves };
@@ -227,8 +227,8 @@ template <class T> class CauchySources {
       const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
       Pack<double> total{}, slope{};
       for (std::size_t i = from; i < to; i += kLanes<double>) {
-        const std::size_t count = std::min(kLanes<double>, to - i);
-        const Pack<double> u = -inverse_ * differences(x_, i, count, value, rest), w = weights.load(i, count);
+        const std::size_t count = std::min(kLanes<double>, to - i), there = std::min(kLanes<double>, m_ - i);
+        const Pack<double> u = -inverse_ * differences(x_, i, there, value, rest), w = weights.load(i, count);
         total += w * kernel(u);
         if (kSloped) slope += w * Kernel::pi_pdf(u);
       }

@@ -1,20 +1,31 @@
 // Weighted places of a row, and their Chebyshev moments.
 #pragma once
 
+#include <array>
+
 #include "fsum/chebyshev.hpp"
 #include "fsum/places.hpp"
 
 namespace softorder {
 
+// 1 in the first `count` lanes and 0 in the others.
+inline Pack<double> ones(std::size_t count) {
+  static constexpr auto row = [] {
+    std::array<double, 2 * kLanes<double>> row{};
+    std::fill(row.begin(), row.begin() + kLanes<double>, 1.0);
+    return row;
+  }();
+  return load(row.data() + kLanes<double> - count);
+}
+
 // The weights of the sources; null: ones.
 struct Weights {
   const double* data;
 
+  // 0 in the lanes behind `count`.
   Pack<double> load(std::size_t from, std::size_t count) const {
-    if (data) return count == kLanes<double> ? softorder::load(data + from) : load_part(data + from, count, 0.0);
-    double ones[kLanes<double>] = {};
-    std::fill(ones, ones + count, 1.0);
-    return softorder::load(ones);
+    if (!data) return ones(count);
+    return count == kLanes<double> ? softorder::load(data + from) : load_part(data + from, count, 0.0);
   }
 
   // Those of the first 0, 1, ... m sources.
@@ -25,20 +36,23 @@ struct Weights {
   }
 };
 
-// The differences of `count` places from one, and 0 in the other lanes.
-template <class T> Pack<double> differences(const Places<T>& places, std::size_t from, std::size_t count, double minus, double rest) {
-  double found[kLanes<double>] = {};
+// A pack of scalars as doubles, of which the first `count` are read.
+template <class T> Pack<double> load_wide(const T* from, std::size_t count) {
+  typedef T Narrow __attribute__((vector_size(kLanes<double> * sizeof(T))));
+  Narrow pack{};
   if (count == kLanes<double>) {
-    for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] = double(places.value[from + i]) - minus;
-    if (places.rest) {
-      for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] += double(places.rest[from + i]);
-    }
+    std::memcpy(&pack, from, sizeof pack);
   } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      found[i] = double(places.value[from + i]) - minus + (places.rest ? double(places.rest[from + i]) : 0.0);
-    }
+    for (std::size_t i = 0; i < count; ++i) pack[i] = from[i];
   }
-  return load(found) - rest;
+  return __builtin_convertvector(pack, Pack<double>);
+}
+
+// The differences of `count` places from one; the other lanes are finite.
+template <class T> Pack<double> differences(const Places<T>& places, std::size_t from, std::size_t count, double minus, double rest) {
+  Pack<double> found = load_wide(places.value + from, count) - minus;
+  if (places.rest) found += load_wide(places.rest + from, count);
+  return found - rest;
 }
 
 // Σ_i w_i T_k(b_i) over the places [begin, end), with b = scale·(x - middle).
