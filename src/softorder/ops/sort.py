@@ -33,9 +33,9 @@ def soft_sort(
         ∂L/∂scores_i = Σ_j (v_j/S_j) d_ji        ∂L/∂τ = Σ_j (v_j/S_j) Σ_i d_ji (t_j - scores_i)/τ.
 
     As τ → 0 this is torch.sort; a large τ spreads the values far beyond the scores. Time O(n log n)
-    for "laplace" and "uniform", O(n²) for others; memory O(n); derivatives included. The arguments
-    are those of `so.soft_rank`. What takes no part goes last in both directions: +inf at the end of
-    an ascending result, -inf at the end of a descending one.
+    for the densities of the library, O(n²) for your own; memory O(n); derivatives included. The
+    arguments are those of `so.soft_rank`. What takes no part goes last in both directions: +inf at
+    the end of an ascending result, -inf at the end of a descending one.
 
     Paper: LapSum (Struski et al. 2025).
 
