@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+from benchmarks import torch_level
 from benchmarks.goals import goal, orders, others, suite, topk
 from benchmarks.providers import DENSITIES
 from benchmarks.rounds import Rounds
@@ -68,6 +69,7 @@ def test_the_worst_case_of_a_row_counts(monkeypatch, tmp_path, capsys):
         }
 
     monkeypatch.setattr(suite, "measured", measured)
+    monkeypatch.setattr(torch_level, "here", lambda level: True)
     monkeypatch.setattr(suite.topk, "goals", lambda shapes: _tiny())
     monkeypatch.setattr(suite.orders, "goals", lambda: iter([]))
     monkeypatch.setattr(suite.others, "goals", lambda: iter([]))
@@ -79,6 +81,33 @@ def test_the_worst_case_of_a_row_counts(monkeypatch, tmp_path, capsys):
     ]
     assert "3.00 > 2 ✗" in (tmp_path / "goals.md").read_text()
     assert f"0 of 1 goals reached with {levels[-1]}" in capsys.readouterr().out
+
+
+@needs_kernels
+def test_a_level_that_torch_does_not_have_here_is_measured_apart(monkeypatch, tmp_path):
+    figure = {"table": "T", "row": "r", "column": "x", "value": 3.0, "limit": 2.0, "reached": False}
+    asked = []
+
+    def apart(stem, level, only, seconds):
+        asked.append((stem, level, list(only)))
+        return {"timings": [{"level": level}], "figures": [figure | {"column": level}]}
+
+    monkeypatch.setattr(torch_level, "here", lambda level: False)
+    monkeypatch.setattr(torch_level, "measured_apart", apart)
+    found = suite.run(True, ["losses"], None, tmp_path)
+    assert [level for _, level, _ in asked] == [f.column for f in found.figures()] == suite.levels()
+    assert all(stem == "goals" and "losses" in only for stem, _, only in asked)
+    assert not any(figure.reached for figure in found.figures())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(_native.usable_levels()) < 2, reason="this CPU has one level only")
+def test_torch_and_kernels_are_of_the_same_level_there():
+    narrow = _native.usable_levels()[0]
+    assert not torch_level.here(narrow)
+    found = torch_level.measured_apart("goals", narrow, ["sampling"], 0.01)
+    assert {timing["level"] for timing in found["timings"]} == {narrow}
+    assert [figure["column"] for figure in found["figures"]] == [narrow]
 
 
 def test_sides_are_timed_with_and_without_their_gradient():

@@ -12,7 +12,7 @@ from benchmarks.cases import Shape
 from benchmarks.map import alternatives, entries, keeping, patience, results, suite
 from benchmarks.map.measure import Skipped, Time
 from benchmarks.rounds import Rounds
-from softorder.methods import _base
+from softorder.relaxations import _base
 
 _TINY = Shape(2, 8)
 

@@ -3,7 +3,7 @@
 import pytest
 
 import softorder as so
-from softorder.methods import Method, register
+from softorder.relaxations import Method, register
 from tests.oracles.densities import BUILT_IN
 
 _OPERATORS = (

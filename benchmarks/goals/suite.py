@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks import figures, machine
+from benchmarks import figures, machine, torch_level
 from benchmarks.figures import Figure
 from benchmarks.goals import orders, others, picture, topk
 from benchmarks.goals.goal import Goal, Side
@@ -37,7 +37,7 @@ _SLOW, _PATIENCE = 0.1, 1.0  # first calls: three more from here on; no other
 
 NOTE = (
     "Ratios are of the fastest of many calls, alternating in one run; a call of more than 1 s is "
-    "made once. Standard normal scores in float32, and torch at its own best level throughout. "
+    "made once. Standard normal scores in float32; torch's kernels are of the same level as ours. "
     "✓ within the goal, ✗ above it."
 )
 
@@ -112,15 +112,32 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
 def _jobs(quick: bool, only: Sequence[str], seconds: float) -> Iterator[Job]:
     named = [name for name in _native.usable_levels() if name in only]
     keys = pick(only, [shape.key for shape in topk.SHAPES[: 2 if quick else None]])
-    shapes = tuple(shape for shape in topk.SHAPES if shape.key in keys)
     sections = pick(only, SECTIONS)
+    for level in named or levels():
+        if torch_level.here(level):
+            yield from _jobs_here(level, keys, sections, seconds)
+        else:
+            wanted = [*keys, *sections]
+            yield f"{level}, in a process of its own", partial(_apart, level, wanted, seconds)
+
+
+def _apart(level: str, only: Sequence[str], seconds: float, report: Goals) -> None:
+    found = torch_level.measured_apart(Goals.stem, level, only, seconds)
+    report.timings += found["timings"]
+    names = [one.name for one in fields(Figure)]
+    report.cases += [Figure(*(kept[name] for name in names)) for kept in found["figures"]]
+
+
+def _jobs_here(
+    level: str, keys: Sequence[str], sections: Sequence[str], seconds: float
+) -> Iterator[Job]:
+    shapes = tuple(shape for shape in topk.SHAPES if shape.key in keys)
     groups: dict[tuple[str, str], list[Goal]] = {}
     for goal in chain(topk.goals(shapes), orders.goals(), others.goals()):
         if goal.section in sections:
             groups.setdefault((goal.table, goal.case), []).append(goal)
-    for level in named or levels():
-        for (_, case), members in groups.items():
-            yield f"{level} {members[0].section} {case}", partial(_time, level, members, seconds)
+    for (_, case), members in groups.items():
+        yield f"{level} {members[0].section} {case}", partial(_time, level, members, seconds)
 
 
 def _time(level: str, goals: Sequence[Goal], seconds: float, report: Goals) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import softorder as so
 from benchmarks.cases import Case, Problem
 from benchmarks.providers._provider import Operator, Provider
-from softorder.methods import NetworkMethod
 from softorder.networks import build as build_module
+from softorder.relaxations import NetworkMethod
 
 _PROJECTED = {"rank": so.soft_rank, "sort": so.soft_sort}
 

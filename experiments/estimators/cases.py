@@ -46,7 +46,7 @@ class Case(NamedTuple):
     density: str | None = None
 
     def law(self, k: int, theta: Tensor) -> KHot:
-        return KHot(k, logits=theta, design=self.design, density=self.density)
+        return KHot(k, logits=theta, design=self.design, method=self.density)
 
 
 _relaxed = estimators.relaxed

@@ -11,8 +11,8 @@ from torch import Tensor
 import softorder as so
 from experiments.knn.config import Config
 from softorder.kernels.formulas import inverse
-from softorder.methods._base import Method, find
-from softorder.methods.baselines import SequentialSoftmax
+from softorder.relaxations._base import Method, find
+from softorder.relaxations.baselines import SequentialSoftmax
 
 
 class RelaxSubSample(SequentialSoftmax):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import softorder as so
 from experiments.large_mnist_sort.config import MATRICES, Config
-from softorder.methods import StochasticNeuralSort
+from softorder.relaxations import StochasticNeuralSort
 
 _SMALLEST = 1e-20  #: of an entry of a row-stochastic matrix, which may underflow to 0
 _TOLERANCE = 1e-6  #: of the sums of Sinkhorn's matrices

@@ -20,10 +20,10 @@ from softorder import (
     metrics,
     networks,
     nn,
+    relaxations,
     sampling,
 )
 from softorder import hard as hard
-from softorder.methods import Sinkhorn, methods
 from softorder.ops import (
     calibrate_temperature,
     fsum,
@@ -42,6 +42,7 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
+from softorder.relaxations import Sinkhorn, methods
 
 try:
     __version__ = version("softorder")
@@ -70,6 +71,7 @@ __all__ = [
     "perturb",
     "perturbed_permutation",
     "perturbed_topk",
+    "relaxations",
     "sampling",
     "sinkhorn",
     "soft_median",

@@ -239,7 +239,7 @@ def fenchel_young(
     scores: Tensor,
     target: Tensor,
     k: float | Tensor | None = None,
-    density: str | Density | object = "laplace",
+    method: str | Density | object = "laplace",
     *,
     temperature: float | Tensor = 1.0,
     dim: int = -1,
@@ -260,7 +260,7 @@ def fenchel_young(
         reduction,
         _shards(group),
         WHOLE,
-        density=density,
+        method=method,
         temperature=temperature,
     )
 

@@ -85,7 +85,7 @@ def _fenchel(density, how=None):
     x = x.clone().requires_grad_()
     tau, _ = _numbers()
     owner = so.losses if how is None else so.distributed
-    loss = owner.fenchel_young(x, target, density=density, temperature=tau, mask=mask)
+    loss = owner.fenchel_young(x, target, method=density, temperature=tau, mask=mask)
     return [v.detach() for v in (loss, *torch.autograd.grad(loss, (x, tau)))]
 
 

@@ -10,7 +10,7 @@ import softorder as so
 from softorder.kernels import _native
 from softorder.kernels.order.ranges import divide
 from softorder.kernels.shards import Shards
-from softorder.methods import sharded_order
+from softorder.relaxations import sharded_order
 from tests import bank
 
 _BOUND = {torch.float64: 1e-12, torch.float32: 2e-6}

@@ -74,8 +74,8 @@ def test_validation():
         KHot(2, torch.full((4,), 0.4))
     with pytest.raises(ValueError, match="probs must be between 0 and 1"):
         KHot(2, torch.tensor([1.5, 0.5]))
-    with pytest.raises(ValueError, match="density must be one of"):
-        KHot(2, logits=logits, density="gauss")
+    with pytest.raises(ValueError, match="method must be one of"):
+        KHot(2, logits=logits, method="gauss")
     with pytest.raises(TypeError, match="logits must be a tensor"):
         KHot(2, logits=[1.0, 2.0])
     with pytest.raises(ValueError, match="logits"):
@@ -140,7 +140,7 @@ def test_moments_follow_from_log_prob(design, k):
 @pytest.mark.parametrize("density", _DENSITIES)
 def test_the_mean_is_the_soft_topk(design, density):
     logits = _logits(8)
-    law = KHot(3, logits=logits, design=design, density=density)
+    law = KHot(3, logits=logits, design=design, method=density)
     wanted = so.soft_topk(logits, 3, method=density)
     _close(law.probs, wanted)
     _close(law.mean, wanted)
@@ -152,7 +152,7 @@ def test_the_mean_is_the_soft_topk(design, density):
 def test_logits_are_natural_parameters_unless_a_density_is_asked_for():
     logits = _logits(6)
     x = torch.tensor([1.0, 1, 0, 0, 0, 0]), torch.tensor([0.0, 1, 0, 1, 0, 0])
-    natural, fitted = KHot(2, logits=logits), KHot(2, logits=logits, density="logistic")
+    natural, fitted = KHot(2, logits=logits), KHot(2, logits=logits, method="logistic")
     ratio = natural.log_prob(x[0]) - natural.log_prob(x[1])
     _close(ratio, logits[0] - logits[3])
     _close(fitted.mean, so.soft_topk(logits, 2, method="logistic"))
@@ -161,7 +161,7 @@ def test_logits_are_natural_parameters_unless_a_density_is_asked_for():
 
 
 def test_a_density_of_the_user():
-    law = KHot(2, logits=_logits(5), density=Student(), design="sampford")
+    law = KHot(2, logits=_logits(5), method=Student(), design="sampford")
     _close(law.mean, so.soft_topk(_logits(5), 2, method=Student()))
 
 

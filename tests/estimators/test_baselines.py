@@ -148,7 +148,7 @@ def test_any_method_relaxes_the_keys():
         law = KHot(k, logits=theta, design="sampford")
         soft = estimators.relaxed(law, method=method, generator=_generator())
         torch.testing.assert_close(soft.sum(-1), law.probs.sum(-1))
-    law = KHot(2, logits=theta, density="laplace", design="sampford")
+    law = KHot(2, logits=theta, method="laplace", design="sampford")
     named = estimators.relaxed(law, method="laplace", generator=_generator())
     torch.testing.assert_close(named, estimators.relaxed(law, generator=_generator()))
     with pytest.raises(ValueError, match="method must be one of"):

@@ -38,7 +38,7 @@ def _exact(law, loss, theta):
 def _estimates(estimator, law, loss, theta, draws, **options):
     """One gradient for each draw."""
     rows = theta.detach().expand(draws, -1).clone().requires_grad_()
-    many = KHot(law.k, logits=rows, design=law.design, density=law.density)
+    many = KHot(law.k, logits=rows, design=law.design, method=law.method)
     value = estimator(many, loss, generator=_generator(1), **options)
     return torch.autograd.grad(value.sum(), rows)[0]
 
@@ -63,7 +63,7 @@ _PAIRS = [
 @pytest.mark.parametrize("density", [None, "laplace", "uniform"])
 def test_any_design_and_any_density(name, design, density):
     theta = torch.randn(3, 5, generator=_generator()).requires_grad_()
-    law = KHot(2, logits=theta, design=design, density=density)
+    law = KHot(2, logits=theta, design=design, method=density)
     losses = estimators.find(name)(law, lambda x: x.square().sum(-1), (4,))
     assert losses.shape == (4, 3)
     (gradient,) = torch.autograd.grad(losses.mean(), theta)
@@ -175,7 +175,7 @@ def test_the_baseline_reduces_the_variance():
 def test_straight_through_is_first_order(design):
     """Proposition 3: its mean is E[∇f(x)] dE[x]/dθ."""
     theta = _theta()
-    law = KHot(_K, logits=theta, design=design, density="logistic")
+    law = KHot(_K, logits=theta, design=design, method="logistic")
     slopes = law.sample((100_000,), generator=_generator()).requires_grad_()
     (slope,) = torch.autograd.grad(_quadratic(slopes).mean(), slopes)
     wanted = torch.autograd.grad((law.mean * slope.sum(0)).sum(), theta)[0]

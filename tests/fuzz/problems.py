@@ -9,7 +9,7 @@ import torch
 
 import softorder as so
 from softorder.kernels.network.comparators import COMPARATORS
-from softorder.methods import NetworkMethod
+from softorder.relaxations import NetworkMethod
 from tests.fuzz import values
 
 _MOST = 70_000  # scores in a row, rows, or both together

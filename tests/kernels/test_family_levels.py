@@ -5,7 +5,7 @@ from tests.runtime.processes import run
 _SCRIPT = """
 import torch, softorder as so
 from softorder.kernels import _native
-from softorder.methods import NetworkMethod
+from softorder.relaxations import NetworkMethod
 
 assert _native.level() == "{level}"
 torch.set_num_threads(2)

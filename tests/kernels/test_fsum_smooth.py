@@ -8,7 +8,7 @@ import torch
 
 from softorder.densities import BUILT_IN
 from softorder.kernels import _native, fsum
-from softorder.methods.roots import roots
+from softorder.relaxations.roots import roots
 from tests import bank
 from tests.oracles.densities import DENSITIES
 from tests.runtime.processes import run

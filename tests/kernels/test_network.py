@@ -8,8 +8,8 @@ import torch
 import softorder as so
 from softorder.kernels import _native
 from softorder.kernels.network.comparators import COMPARATORS
-from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS
+from softorder.relaxations import NetworkMethod
 
 _STEPS = [*((name,) for name in COMPARATORS), ("logistic_phi", 0.5)]
 _TOLERANCE = {torch.float64: 1e-11, torch.float32: 2e-4}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from softorder.kernels import _native, permutahedron
-from softorder.methods import PermutahedronMethod
+from softorder.relaxations import PermutahedronMethod
 from tests import bank
 from tests.kernels.fused import vjp
 

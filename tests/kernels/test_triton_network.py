@@ -10,8 +10,8 @@ import softorder as so
 from softorder.kernels import _native, _triton, network
 from softorder.kernels.network import reference
 from softorder.kernels.network.comparators import COMPILED
-from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS
+from softorder.relaxations import NetworkMethod
 from tests.kernels.fused import launches, vjp
 from tests.laws.all_laws import EAGER
 from tests.laws.registry import cases

@@ -258,7 +258,7 @@ def test_module_computes_the_function():
     options = {"temperature": 0.3, "reduction": "sum"}
     module = so.losses.FenchelYoungLoss(3, "normal", **options)
     assert torch.equal(module(scores, target), _loss(scores, target, 3, "normal", **options))
-    for part in ("k=3", "density='normal'", "temperature=0.3", "reduction='sum'"):
+    for part in ("k=3", "method='normal'", "temperature=0.3", "reduction='sum'"):
         assert part in repr(module)
 
 
@@ -271,7 +271,7 @@ def test_module_computes_the_function():
         (([1.0, 0, 0], 1), {}, TypeError, r"target must be a tensor, but got list"),
         ((torch.tensor([1.0, 0, 0]), 4), {}, ValueError, r"k must be between 0 and 3.*4"),
         ((torch.tensor([1.0, 0, 0]), 1, "lapsum"), {}, ValueError, r"did you mean 'laplace'"),
-        ((torch.tensor([1.0, 0, 0]), 1, "sinkhorn"), {}, ValueError, r"density must be laplace"),
+        ((torch.tensor([1.0, 0, 0]), 1, "sinkhorn"), {}, ValueError, r"method must be laplace"),
         ((torch.tensor([1.0, 0, 0]), 1), {"reduction": "max"}, ValueError, r"reduction must be"),
     ],
 )

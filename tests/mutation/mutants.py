@@ -189,14 +189,14 @@ PYTHON = (
         ("tests/test_check.py",),
     ),
     Mutant(
-        "src/softorder/methods/sums.py",
+        "src/softorder/relaxations/sums.py",
         "grads[5] = -heat.double().sum(-1)",
         "grads[5] = heat.double().sum(-1)",
         "the gradient of F-sums in τ has the wrong sign",
         _laws("gradients_match_differences"),
     ),
     Mutant(
-        "src/softorder/methods/threshold.py",
+        "src/softorder/relaxations/threshold.py",
         "step = (_nought(residual) - k_scale * _nought(k))",
         "step = (_nought(residual) + k_scale * _nought(k))",
         "the gradient of log p in k has the wrong sign",
@@ -217,14 +217,14 @@ PYTHON = (
         ("tests/densities", "tests/test_accuracy.py"),
     ),
     Mutant(
-        "src/softorder/methods/matrix.py",
+        "src/softorder/relaxations/matrix.py",
         "n = max(math.ceil(k.detach().max().item()), 1)",
         "n = max(math.floor(k.detach().max().item()), 1)",
         "the last row of a k that is not whole is missing",
         _laws("mass_is_k"),
     ),
     Mutant(
-        "src/softorder/methods/baselines.py",
+        "src/softorder/relaxations/baselines.py",
         "rest = torch.where(more, rest, 0.0)  # with k = n nothing moves",
         "",
         "at k = n a renormalised sigmoid has a gradient",

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.methods import NetworkMethod
 from softorder.networks import sorting_network
+from softorder.relaxations import NetworkMethod
 
 diffsort = pytest.importorskip("diffsort", reason="diffsort is not installed")
 with contextlib.redirect_stdout(io.StringIO()):  # it says that torch_sparse is missing

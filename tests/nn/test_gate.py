@@ -52,6 +52,26 @@ def test_draws_have_the_probabilities_of_the_law():
     assert (frequency - expected).abs().max() < 0.0212
 
 
+@pytest.mark.parametrize("k", [2, None])
+@pytest.mark.parametrize("method", ["laplace", None])
+def test_the_temperature_divides_the_logits(k, method):
+    options = {"method": method, "temperature": 0.5, "learnable_temperature": True}
+    gate = _gate(5, k, logits=[2.0, 1.0, 0.0, -1.0, -2.0], **options)
+    plain = _gate(5, k, logits=[4.0, 2.0, 0.0, -2.0, -4.0], method=method)
+    torch.testing.assert_close(gate.law().probs, plain.law().probs)
+    gate(torch.ones(8, 5))[:, 0].sum().backward()
+    assert gate.log_temperature.grad < 0  # cooler, and the first is chosen more often
+    assert _gate(6, start=2.0, temperature=0.3, method=method).size().item() == pytest.approx(2.0)
+
+
+def test_a_temperature_for_each_item():
+    logits, tau = torch.randn(3, 5), torch.tensor([0.1, 1.0, 3.0])
+    for gate in (_gate(None, 2, temperature=tau), so.nn.KHotHead(4, 5, 2, temperature=tau).gate):
+        expected = so.soft_topk(logits, 2, method="logistic", temperature=tau)
+        law = gate.law(logits)
+        torch.testing.assert_close(law.relaxation.probs(law.logits), expected)
+
+
 def test_in_eval_mode_the_k_best_are_open():
     gate = _gate(5, 2, logits=[0.0, 3.0, 1.0, 2.0, -1.0]).eval()
     x = torch.rand(4, 5)
@@ -202,6 +222,8 @@ def test_wrong_arguments():
         ((5,), {"start": 5}, ValueError, "start must be between 0 and features = 5, but got 5"),
         ((5, 2), {"estimator": "score_function"}, ValueError, "needs the loss"),
         ((5, 2), {"estimator": "straight"}, ValueError, "estimator must be one of"),
+        ((5, 2), {"temperature": 0.0}, ValueError, "temperature must be finite and > 0"),
+        ((5, 2), {"method": "soft"}, ValueError, "method must be one of laplace"),
         ((5, 2), {"design": "pivot"}, ValueError, "did you mean 'pivotal'"),
     ]:
         with pytest.raises(error, match=message):

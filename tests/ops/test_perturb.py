@@ -8,7 +8,7 @@ from scipy import stats
 
 import softorder as so
 from softorder._noise import NOISES
-from softorder.methods import StochasticNeuralSort
+from softorder.relaxations import StochasticNeuralSort
 
 _LAWS = {"gumbel": stats.gumbel_r, "normal": stats.norm}
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.methods import NetworkMethod
+from softorder.relaxations import NetworkMethod
 from tests.peers.statements import (
     ALL,
     Peer,

@@ -1,7 +1,8 @@
 """Baselines against formulas written from their papers, where no other test has one.
 
-NeuralSort, SoftSort and the two masks are checked so in tests/methods/test_row_softmax.py, networks
-in test_networks.py, the losses of Berrada et al. and Lapin et al. in tests/losses/test_margins.py.
+NeuralSort, SoftSort and the two masks are checked so in tests/relaxations/test_row_softmax.py,
+networks in test_networks.py, the losses of Berrada et al. and Lapin et al. in
+tests/losses/test_margins.py.
 """
 
 from itertools import permutations

@@ -14,7 +14,7 @@ import softorder as so
 from softorder import _check
 from softorder.kernels import _autograd, _density_numbers
 from softorder.losses import _fused as top_k
-from softorder.methods import fused, threshold
+from softorder.relaxations import fused, threshold
 from tests.user_density import Student
 
 
@@ -77,7 +77,7 @@ def test_dynamo_is_seen():
     assert compiled(torch.zeros(1)).item() == 2
 
 
-# ---- Function.apply without its preparations: methods/fused.py, methods/threshold.py -----------
+# ---- Function.apply without its preparations: relaxations/fused.py, relaxations/threshold.py ---
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 import softorder as so
-from softorder.methods import find
+from softorder.relaxations import find
 
 _TARGET, _TAU = torch.tensor([0, 5, 2]), torch.tensor(0.5, dtype=torch.float64)
 _LAPLACE = find("log_soft_topk", "laplace")

@@ -91,12 +91,12 @@ class _Once:
 _known_even = _Once()
 
 
-def threshold(name: str, density: object, is_one: bool) -> None:
+def threshold(method: object, is_one: bool) -> None:
     """A density, and not another kind of method."""
     if not is_one:
         raise ValueError(
-            f"{name} must be laplace, logistic, normal, cauchy, uniform or an even density of your "
-            f"own, but got {density!r}"
+            "method must be laplace, logistic, normal, cauchy, uniform or an even density of your "
+            f"own, but got {method!r}"
         )
 
 

@@ -11,8 +11,8 @@ from torch.distributions.utils import lazy_property
 
 from softorder import _check
 from softorder.densities import BUILT_IN, Density, UserDensity
-from softorder.methods import ThresholdMethod
 from softorder.ops import soft_topk
+from softorder.relaxations import ThresholdMethod
 from softorder.sampling import Design
 from softorder.sampling._units import extend, log_odds
 
@@ -33,17 +33,17 @@ class Relaxation:
         return log_odds(probs, self.density.quantile)
 
 
-def density_of(density: str | Density | object | None) -> Density:
+def density_of(method: str | Density | object | None) -> Density:
     """The density of that name, "logistic" for None, or one of the user's."""
-    if density is None:
+    if method is None:
         return BUILT_IN["logistic"]
-    if isinstance(density, str):
-        _check.choice("density", density, BUILT_IN)
-        return BUILT_IN[density]
-    if density in BUILT_IN.values():
-        return density  # type: ignore[return-value]
-    _check.methods.law(density)
-    return UserDensity(density)
+    if isinstance(method, str):
+        _check.choice("method", method, BUILT_IN)
+        return BUILT_IN[method]
+    if method in BUILT_IN.values():
+        return method  # type: ignore[return-value]
+    _check.methods.law(method)
+    return UserDensity(method)
 
 
 class Parameters:

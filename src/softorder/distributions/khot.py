@@ -29,9 +29,9 @@ class KHot(Distribution):
     """Vectors x in {0,1}^n with k ones: what the categorical law is to one choice, for k of them.
 
     `probs` are inclusion probabilities that sum to k. `logits` θ give them as
-    π = `so.soft_topk(θ, k, method=density)`, for every design that takes probabilities; without a
+    π = `so.soft_topk(θ, k, method=method)`, for every design that takes probabilities; without a
     k, π = F(θ), and k is Σ π. Designs with logits of their own, "conditional_poisson" and
-    "gumbel_topk", take θ as these, P(x) ∝ e^<θ,x> for the former, unless `density` is given or k
+    "gumbel_topk", take θ as these, P(x) ∝ e^<θ,x> for the former, unless `method` is given or k
     is not whole or is learned. A k that is not whole is met on average, by a phantom unit: x has
     ⌊k⌋ or ⌈k⌉ ones.
 
@@ -45,7 +45,8 @@ class KHot(Distribution):
         probs: inclusion probabilities (..., n); one of probs and logits is given.
         logits: real numbers (..., n); -inf never takes part, +inf always.
         design: a name of `so.sampling.designs()`, or a Design of your own.
-        density: how logits and probabilities belong together; None is "logistic".
+        method: how logits and probabilities belong together, the name of a density or one of your
+            own; None is "logistic".
         validate_args: as in torch.distributions.
 
     >>> import torch, softorder as so
@@ -72,7 +73,7 @@ class KHot(Distribution):
         logits: Tensor | None = None,
         *,
         design: str | type[Design] = "conditional_poisson",
-        density: str | Density | object | None = None,
+        method: str | Density | object | None = None,
         validate_args: bool | None = None,
     ) -> None:
         _check.one_of(probs=probs, logits=logits)
@@ -85,7 +86,7 @@ class KHot(Distribution):
         k = None if k is None else _axis.per_row(k, given)
         if probs is not None:
             _check.probs(probs, k)
-        self.design, self.density, self._given_as = find(design), density, name
+        self.design, self.method, self._given_as = find(design), method, name
         self._set(given, k, given.shape[:-1])
         super().__init__(self._given.shape[:-1], given.shape[-1:], validate_args=validate_args)
 
@@ -93,14 +94,14 @@ class KHot(Distribution):
         self._given = given.expand(*rows, given.shape[-1])
         self.k = k
         setattr(self, self._given_as, self._given)
-        self.relaxation = Relaxation(density_of(self.density), k)
+        self.relaxation = Relaxation(density_of(self.method), k)
         self._parameters = Parameters(
             _axis.rows(self._given, -1, largest=True, mask=None),
             self._given_as == "logits",
             self.design,
             self.relaxation,
             whole=self._whole,
-            natural=self.density is None,
+            natural=self.method is None,
         )
 
     # ---- parameters -----------------------------------------------------------------------------
@@ -205,7 +206,7 @@ class KHot(Distribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> KHot:
         new = self._get_checked_instance(KHot, _instance)
-        new.design, new.density, new._given_as = self.design, self.density, self._given_as
+        new.design, new.method, new._given_as = self.design, self.method, self._given_as
         new._whole = self._whole
         new._set(self._given, self.k, batch_shape)
         Distribution.__init__(new, torch.Size(batch_shape), self.event_shape, validate_args=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from softorder.methods import Method, find_any
-from softorder.methods.masses import OPERATORS, operator_of
-from softorder.methods.threshold import ThresholdMethod
 from softorder.ops._method import method_of
+from softorder.relaxations import Method, find_any
+from softorder.relaxations.masses import OPERATORS, operator_of
+from softorder.relaxations.threshold import ThresholdMethod
 
 
 def operator_for(method: object) -> str:

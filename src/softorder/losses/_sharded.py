@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from softorder.kernels.shards import Shards
-from softorder.methods import sharded
 from softorder.ops._method import density_of_cut_rows
+from softorder.relaxations import sharded
 
 
 class Cut(NamedTuple):

@@ -12,17 +12,17 @@ from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
-from softorder.methods import ThresholdMethod, sharded
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms
 from softorder.ops._method import threshold_method
+from softorder.relaxations import ThresholdMethod, sharded
 
 
 def fenchel_young(
     scores: Tensor,
     target: Tensor,
     k: float | Tensor | None = None,
-    density: str | Density | object = "laplace",
+    method: str | Density | object = "laplace",
     *,
     temperature: float | Tensor = 1.0,
     dim: int | tuple[int, ...] | None = -1,
@@ -46,7 +46,7 @@ def fenchel_young(
         scores: as in `so.soft_topk`.
         target: numbers in [0, 1], shaped as scores, that sum to k along dim: k-hot, or soft.
         k: as in `so.soft_topk`, but without a gradient; None takes the sums of the targets.
-        density: "laplace", "logistic", "normal", "cauchy", "uniform", or one of your own with psi.
+        method: "laplace", "logistic", "normal", "cauchy", "uniform", or one of your own with psi.
             For "cauchy" ψ(0) and ψ(1) are infinite, and so is the loss of a k-hot target; its
             gradient is right all the same.
         temperature: as in `so.soft_topk`.
@@ -65,7 +65,7 @@ def fenchel_young(
     >>> torch.allclose(scores.grad, p - target)
     True
     """
-    options: dict[str, Any] = {"density": density, "temperature": temperature}
+    options: dict[str, Any] = {"method": method, "temperature": temperature}
     if not isinstance(dim, int):
         _check.same_shape("target", target, scores)
         axes = _axis.axes(scores, dim)
@@ -87,7 +87,7 @@ def part_of_fenchel_young(
     shards: Whole,
     others: Whole,
     *,
-    density: str | Density | object,
+    method: str | Density | object,
     temperature: float | Tensor,
 ) -> Tensor:
     """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
@@ -96,7 +96,7 @@ def part_of_fenchel_young(
     _check.mask(mask, scores)
     _check.reduction(reduction)
     _check.targets.shares(target, scores)
-    method = threshold_method("log_soft_topk", density, "density")
+    served = threshold_method("log_soft_topk", method)
     x = _axis.rows(scores, dim, largest=True, mask=mask)
     y = target.to(x.dtype).movedim(dim, -1)
     absent = x == -math.inf
@@ -108,7 +108,7 @@ def part_of_fenchel_young(
         _check.targets.sums(sums, _axis.per_row(k, x), present)
     counts = sums if k is None else _axis.per_row(k, x).detach()
     tau = _axis.per_row(temperature, x)
-    terms = torch.where(absent, 0.0, _terms(method, x, y, counts, tau, shards))
+    terms = torch.where(absent, 0.0, _terms(served, x, y, counts, tau, shards))
     losses = tau.to(x.dtype) * shards.common(terms.sum(-1))
     return reduce_rows(losses, present > 0, reduction, scores.dtype, others)
 
@@ -169,20 +169,19 @@ class FenchelYoungLoss(Tempered):
     def __init__(
         self,
         k: float | Tensor | None = None,
-        density: str | Density | object = "laplace",
+        method: str | Density | object = "laplace",
         *,
         temperature: float | Tensor = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         reduction: str = "mean",
         learnable_temperature: bool = False,
     ) -> None:
-        super().__init__("log_soft_topk", density, temperature, learnable_temperature)
-        threshold_method("log_soft_topk", density, "density")
+        super().__init__("log_soft_topk", method, temperature, learnable_temperature)
+        threshold_method("log_soft_topk", method)
         if k is not None:
             _check.k_alone(k)
         _check.reduction(reduction)
         self.k = k
-        self.density = density
         self.dim = dim
         self.reduction = reduction
 
@@ -191,7 +190,7 @@ class FenchelYoungLoss(Tempered):
             scores,
             target,
             self.k,
-            self.density,
+            self.method,
             temperature=self.temperature,
             dim=self.dim,
             mask=mask,
@@ -199,4 +198,4 @@ class FenchelYoungLoss(Tempered):
         )
 
     def extra_repr(self) -> str:
-        return self.describe("k", "density", "temperature", "dim", "reduction")
+        return self.describe("k", "method", "temperature", "dim", "reduction")

@@ -5,24 +5,25 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from softorder import _check, estimators
+from softorder import _axis, _check, estimators
 from softorder.distributions import KHot
-from softorder.nn._numbers import Numbered
+from softorder.distributions._parameters import density_of
+from softorder.nn._tempered import Tempered
 from softorder.sampling import Design, find
 
 Estimator = str | Callable[..., Tensor]  #: a name of so.estimators, or one of these with options
 
 
-class KHotGate(Numbered):
+class KHotGate(Tempered):
     """Lets k of n features through, and learns which: of inputs, channels, experts.
 
     In training every item has its own random choice x ∈ {0,1}^n, drawn with the inclusion
     probabilities π and multiplied with the features; an estimator carries the gradient to π. In
     eval mode the choice is fixed: the k features with the largest logits.
 
-    With a k, π = `so.soft_topk(logits, k)` and every choice has k ones. With k=None the size is
-    learned, too: π = F(logits), the size is Σ π on average, and λ·gate.size() in the loss asks for
-    few features. F is the CDF of the density, the sigmoid if none is given.
+    With a k, π = `so.soft_topk(logits, k, temperature=τ)` and every choice has k ones. With k=None
+    the size is learned, too: π = F(logits/τ), the size is Σ π on average, and λ·gate.size() in the
+    loss asks for few features. F is the CDF of the method, the sigmoid if none is given.
 
     Args:
         features: n, for a gate with logits of its own, one choice for all items; or None for a gate
@@ -35,7 +36,8 @@ class KHotGate(Numbered):
         design: how choices are drawn, see `so.sampling.designs()`. The default is as fast as a
             top-k and keeps π to 3e-5 where Σ π(1-π) > 5, to 0.012 for any π; "pivotal" is exact.
             A k that is learned or not whole needs one of these two, or another exact one.
-        density: from logits to probabilities, as in `so.distributions.KHot`.
+        method: from logits to probabilities, as in `so.distributions.KHot`.
+        temperature: τ, by which logits are divided: the smaller, the less random the choices.
         start: the size Σ π at the start, for k=None; n/2 if not given.
 
     Paper: k-hot sampling, algorithms 1 to 3 and section 4.
@@ -51,7 +53,7 @@ class KHotGate(Numbered):
     (tensor([0., 1., 0., 1., 0.]), tensor([1, 3]))
     """
 
-    numbers = ("k",)
+    numbers = ("k", *Tempered.numbers)
     logits: nn.Parameter | None
 
     def __init__(
@@ -62,10 +64,12 @@ class KHotGate(Numbered):
         dim: int = -1,
         estimator: Estimator = "straight_through",
         design: str | type[Design] = "pareto_corrected",
-        density: str | object | None = None,
+        method: str | object | None = None,
+        temperature: float | Tensor = 1.0,
+        learnable_temperature: bool = False,
         start: float | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__("log_soft_topk", density_of(method), temperature, learnable_temperature)
         if features is not None:
             _check.count("features", features, least=1)
         if k is not None:
@@ -77,20 +81,23 @@ class KHotGate(Numbered):
         self.dim = dim
         self.estimator = estimator
         self.design = find(design)
-        self.density = density
+        self.method = method
         self.logits = None
         if features is not None:
             self.logits = nn.Parameter(torch.zeros(features))
             law = self.law()
             if k is None:
                 share = torch.tensor((features / 2 if start is None else start) / features)
-                nn.init.constant_(self.logits, law.relaxation.logits(share).item())
+                with torch.no_grad():
+                    self.logits.copy_(law.relaxation.logits(share) * self.temperature)
 
     def law(self, logits: Tensor | None = None) -> KHot:
         """The distribution of the choices."""
         if logits is None:
             logits = _check.gates.own_logits(self.logits)
-        return KHot(self.k, logits=logits, design=self.design, density=self.density)
+        _check.temperature(self.temperature, logits, -1)
+        tau = _axis.per_row(self.temperature, logits).to(logits).unsqueeze(-1)
+        return KHot(self.k, logits=logits / tau, design=self.design, method=self.method)
 
     def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
         """Choices (*sample_shape, *logits.shape): random ones in training, else the best one."""
@@ -134,9 +141,8 @@ class KHotGate(Numbered):
         return best.nonzero().squeeze(-1)
 
     def extra_repr(self) -> str:
-        shown = [f"features={self.features}", f"k={self.k}", f"dim={self.dim}"]
-        shown += [f"estimator={self.estimator!r}", f"design={self.design.name!r}"]
-        return ", ".join(shown)
+        shown = [f"estimator={self.estimator!r}", f"design={self.design.name!r}"]
+        return ", ".join([self.describe("features", "k", "dim", "method", "temperature"), *shown])
 
 
 @torch.no_grad()

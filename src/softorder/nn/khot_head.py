@@ -31,7 +31,8 @@ class KHotHead(nn.Module):
         estimator: as in `so.nn.KHotGate`.
         design: as in `so.nn.KHotGate`, but by default the one whose exact KL, which autoencoders
             want of the law, costs least.
-        density: as in `so.distributions.KHot`.
+        method: as in `so.distributions.KHot`.
+        temperature: as in `so.nn.KHotGate`.
 
     Paper: k-hot sampling, section 4: variational autoencoders.
 
@@ -54,7 +55,9 @@ class KHotHead(nn.Module):
         groups: int = 1,
         estimator: Estimator = "straight_through",
         design: str | type[Design] = "conditional_poisson",
-        density: str | object | None = None,
+        method: str | object | None = None,
+        temperature: float | Tensor = 1.0,
+        learnable_temperature: bool = False,
     ) -> None:
         super().__init__()
         _check.count("features", features, least=1)
@@ -63,7 +66,15 @@ class KHotHead(nn.Module):
         _check.count("groups", groups, least=1)
         self.groups = groups
         self.linear = nn.Linear(features, groups * n)
-        self.gate = KHotGate(None, k, estimator=estimator, design=design, density=density)
+        self.gate = KHotGate(
+            None,
+            k,
+            estimator=estimator,
+            design=design,
+            method=method,
+            temperature=temperature,
+            learnable_temperature=learnable_temperature,
+        )
 
     def forward(self, x: Tensor) -> KHotCode:
         logits = self.linear(x).unflatten(-1, (self.groups, -1))

@@ -1,14 +1,14 @@
 """The operators."""
 
+from softorder.ops.balance import gumbel_sinkhorn, sinkhorn
 from softorder.ops.calibration import calibrate_temperature
-from softorder.ops.fsum import fsum, fsum_inverse
-from softorder.ops.laplace_sum import laplace_sum
+from softorder.ops.fsums import fsum, fsum_inverse
+from softorder.ops.laplace_sums import laplace_sum
 from softorder.ops.permutation import soft_permutation
-from softorder.ops.perturb import perturb
+from softorder.ops.perturbation import perturb
 from softorder.ops.perturbed import perturbed_permutation, perturbed_topk
 from softorder.ops.quantile import soft_median, soft_quantile
 from softorder.ops.rank import soft_rank
-from softorder.ops.sinkhorn import gumbel_sinkhorn, sinkhorn
 from softorder.ops.sort import soft_sort
 from softorder.ops.topk import log_soft_topk, soft_topk
 

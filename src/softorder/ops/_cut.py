@@ -7,8 +7,8 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.kernels.shards import Shards
 from softorder.kernels.threshold import sharded as threshold
-from softorder.methods import sharded, sharded_order
 from softorder.ops._method import density_of_cut_rows, method_of
+from softorder.relaxations import sharded, sharded_order
 
 
 def topk(

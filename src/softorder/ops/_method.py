@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.densities import Density, UserDensity
-from softorder.methods import FSumMethod, Method, ThresholdMethod, find
+from softorder.relaxations import FSumMethod, Method, ThresholdMethod, find
 
 
 def method_of(operator: str, method: object) -> Method:
@@ -29,10 +29,10 @@ def computation(operator: str, method: object) -> Callable[..., Tensor]:
     return compute
 
 
-def threshold_method(operator: str, method: object, name: str = "method") -> ThresholdMethod:
+def threshold_method(operator: str, method: object) -> ThresholdMethod:
     """The method, which has to be that of a density."""
     served = method_of(operator, method)
-    _check.methods.threshold(name, method, isinstance(served, ThresholdMethod))
+    _check.methods.threshold(method, isinstance(served, ThresholdMethod))
     assert isinstance(served, ThresholdMethod)
     return served
 

@@ -15,9 +15,9 @@ from softorder import _axis, _check, hard
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.kernels.threshold import sharded as threshold
-from softorder.methods import sharded
 from softorder.ops import _forms
 from softorder.ops._method import computation, density_of_cut_rows
+from softorder.relaxations import sharded
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
 _HALVINGS = 60  # of the logarithm of that: to the last digit

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.methods._base import Table
+from softorder.relaxations._base import Table
 
 Generator = torch.Generator | None
 

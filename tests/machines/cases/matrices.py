@@ -20,8 +20,8 @@ from softorder.kernels.network.comparators import COMPILED
 from softorder.kernels.network.cpu import _wires
 from softorder.kernels.row_softmax import reference as rows_reference
 from softorder.kernels.row_softmax.cpu import FAMILIES
-from softorder.methods.row_softmax import NeuralSort, RowSoftmaxMethod, SoftSort
 from softorder.networks.choice import network_for
+from softorder.relaxations.row_softmax import NeuralSort, RowSoftmaxMethod, SoftSort
 from tests.machines.calls import Call, Expected, Recipe, Unchecked, Value, later
 from tests.machines.rows import (
     DTYPES,

@@ -8,7 +8,7 @@ over the matrices. The rows of
 sum to 1, and v (..., n) is such that the columns do too, to the tolerance or to what the rounding
 of scores/τ leaves. v is unique but for a constant. Matrices do not see each other.
 
-The operator `softorder::balance` is not differentiable: methods/balanced.py is.
+The operator `softorder::balance` is not differentiable: relaxations/balanced.py is.
 """
 
 from __future__ import annotations

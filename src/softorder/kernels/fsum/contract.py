@@ -26,7 +26,7 @@ torch. There the compiled sums of many pairs are accurate to 1e-15 Σ_i |w_i| ma
 |v - u_i| <= 1, with G(u) = u^m F^(a)(u): csrc/fsum/smooth_sum.hpp. For cauchy the factor is 1e-11
 in float32, and v is as far from u_i as 1 + |u_i|/3: csrc/fsum/cauchy_sum.hpp.
 
-The operators are not differentiable: methods/sums.py and methods/roots.py are.
+The operators are not differentiable: relaxations/sums.py and relaxations/roots.py are.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class _Weighted(torch.autograd.Function):
         return (*grads, None, None, None)
 
 
-# As in methods/fused.py: within an operator torch.func has been dealt with.
+# As in relaxations/fused.py: within an operator torch.func has been dealt with.
 _apply = super(torch.autograd.Function, _Weighted).apply
 
 

@@ -20,7 +20,7 @@ Rows whose threshold is not a finite number:
 A score of -inf always gets p = 0, and no gradient passes where the centre is not finite.
 
 The operators `softorder::threshold`, `softorder::soft_topk_forward` and `..._backward` are not
-differentiable: methods/threshold.py is.
+differentiable: relaxations/threshold.py is.
 """
 
 from __future__ import annotations

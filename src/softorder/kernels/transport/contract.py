@@ -13,7 +13,7 @@ the hard plan has on its sides, so that gains - centre is exact where it matters
 level is not between 0 and the number of scores that take part is closed: everything is beyond it,
 or nothing. Rows do not see each other.
 
-The operator `softorder::transport` is not differentiable: methods/transport_plan.py is.
+The operator `softorder::transport` is not differentiable: relaxations/transport_plan.py is.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from softorder.kernels._autograd import wanted
 from softorder.kernels.transport.long_rows import LongRow, solve_curvature
 from softorder.kernels.transport.reference import Solution
 from softorder.kernels.transport.steps import scale_of
-from softorder.methods.transport_plan import Setting, slope_of, whole_plan
+from softorder.relaxations.transport_plan import Setting, slope_of, whole_plan
 
 
 def plan_sums(

@@ -10,8 +10,8 @@ from softorder import _check
 from softorder.kernels import permutahedron
 from softorder.kernels._operators import Fused
 from softorder.kernels.permutahedron import reference
-from softorder.methods import fused
-from softorder.methods._base import Method, register
+from softorder.relaxations import fused
+from softorder.relaxations._base import Method, register
 
 REGULARIZATIONS = ("l2", "kl")
 

@@ -10,9 +10,9 @@ from softorder import _check, networks
 from softorder.kernels import _native, network
 from softorder.kernels.network import reference, topk
 from softorder.kernels.network.comparators import COMPARATORS, COMPILED, PHI, named
-from softorder.methods import fused
-from softorder.methods._base import register
-from softorder.methods.matrix import MatrixMethod
+from softorder.relaxations import fused
+from softorder.relaxations._base import register
+from softorder.relaxations.matrix import MatrixMethod
 
 #: Kinds that are the networks of fewer wires when their last wires are idle.
 _PADDED = ("pairwise", "splitter")
@@ -80,7 +80,7 @@ class NetworkMethod(MatrixMethod):
     Papers: Petersen et al. (2021, 2022 a, b).
 
     >>> import torch, softorder as so
-    >>> from softorder.methods import NetworkMethod
+    >>> from softorder.relaxations import NetworkMethod
     >>> scores, method = torch.tensor([3.0, 1.0, 2.0]), NetworkMethod("bitonic", "optimal")
     >>> so.soft_sort(scores, method=method, temperature=0.01).numpy().round(2)
     array([1., 2., 3.], dtype=float32)

@@ -14,10 +14,10 @@ from softorder.kernels import transport
 from softorder.kernels.sort.rows import SortedRows
 from softorder.kernels.transport import long_rows
 from softorder.kernels.transport.reference import Solution
-from softorder.methods import masses, transport_rows
-from softorder.methods.transport_masses import log_below
-from softorder.methods.transport_plan import transport_plan
-from softorder.methods.transport_sums import plan_sums
+from softorder.relaxations import masses, transport_rows
+from softorder.relaxations.transport_masses import log_below
+from softorder.relaxations.transport_plan import transport_plan
+from softorder.relaxations.transport_sums import plan_sums
 
 Cost = str | Callable[[Tensor, Tensor], Tensor]  #: "squared", or a function of scores and anchors
 

@@ -20,7 +20,7 @@ from softorder import _check
 from softorder.kernels._autograd import wanted
 from softorder.kernels.transport.reference import Solution
 from softorder.kernels.transport.steps import logits, sides
-from softorder.methods.transport_plan import (
+from softorder.relaxations.transport_plan import (
     Setting,
     implicit_vjp,
     steps_in,

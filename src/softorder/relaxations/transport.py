@@ -12,11 +12,11 @@ from softorder import _axis, _check
 from softorder.densities import BUILT_IN
 from softorder.kernels.sort.rows import ascending
 from softorder.kernels.transport.windows import MAX_ENTRIES
-from softorder.methods import transport_rows
-from softorder.methods._base import Method, register
-from softorder.methods.threshold import ThresholdMethod
-from softorder.methods.transport_forms import FORMS
-from softorder.methods.transport_solver import Cost, Transport
+from softorder.relaxations import transport_rows
+from softorder.relaxations._base import Method, register
+from softorder.relaxations.threshold import ThresholdMethod
+from softorder.relaxations.transport_forms import FORMS
+from softorder.relaxations.transport_solver import Cost, Transport
 
 _LOGISTIC = ThresholdMethod(BUILT_IN["logistic"])
 

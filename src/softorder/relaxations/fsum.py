@@ -18,10 +18,10 @@ from softorder.kernels.placement.reference import levels_of as levels_of_all
 from softorder.kernels.placement.reference import losses_between
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
-from softorder.methods import fused
-from softorder.methods._base import Method, register
-from softorder.methods.roots import roots
-from softorder.methods.sums import fsum
+from softorder.relaxations import fused
+from softorder.relaxations._base import Method, register
+from softorder.relaxations.roots import roots
+from softorder.relaxations.sums import fsum
 
 _FAST = {
     "soft_rank": "O(n log n)",

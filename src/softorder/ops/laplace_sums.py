@@ -8,7 +8,7 @@ from torch import Tensor
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
 from softorder.kernels.sort import sort
-from softorder.methods.sums import fsum
+from softorder.relaxations.sums import fsum
 
 
 def laplace_sum(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.kernels.sort.completion import Completion
-from softorder.methods._base import Method
+from softorder.relaxations._base import Method
 
 
 class MatrixMethod(Method):

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from softorder import _check
-from softorder.methods import masses
+from softorder.relaxations import masses
 
 
 class Method:

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from softorder.kernels.formulas import column, inverse
 from softorder.kernels.sort import sort
-from softorder.methods._base import Method, register
-from softorder.methods.matrix import row_weights
+from softorder.relaxations._base import Method, register
+from softorder.relaxations.matrix import row_weights
 
 
 class MaskMethod(Method):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.methods import PermutahedronMethod
+from softorder.relaxations import PermutahedronMethod
 
 
 def _scores(*shape, seed=0):

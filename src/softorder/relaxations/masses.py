@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from softorder.methods._base import Method
+    from softorder.relaxations._base import Method
 
 LEAST = math.log(torch.finfo(torch.float64).tiny)  #: stands for log 0: finite
 

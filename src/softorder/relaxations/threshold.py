@@ -28,8 +28,8 @@ from softorder.kernels.formulas import (
     vjp,
 )
 from softorder.kernels.shards import WHOLE, Whole
-from softorder.methods._base import Method, register
-from softorder.methods.one_entry import log_entries
+from softorder.relaxations._base import Method, register
+from softorder.relaxations.one_entry import log_entries
 
 
 class ThresholdMethod(Method):

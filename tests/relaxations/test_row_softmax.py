@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.methods import StochasticNeuralSort
+from softorder.relaxations import StochasticNeuralSort
 
 
 def _scores(*shape, seed=0):

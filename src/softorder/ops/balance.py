@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.methods.balanced import balanced
-from softorder.ops.perturb import perturb
+from softorder.ops.perturbation import perturb
+from softorder.relaxations.balanced import balanced
 
 
 def sinkhorn(
@@ -26,7 +26,7 @@ def sinkhorn(
     P_ij = exp(scores_ij/τ - u_i - v_j) with the u and v that make rows and columns sum to 1: the
     limit of Sinkhorn's iteration, which divides rows and columns by their sums in turn. As τ → 0
     it becomes the best assignment. Found by Newton's method in the log domain, to the tolerance and
-    not by a fixed number of iterations; differentiated implicitly (`methods/balanced.py`).
+    not by a fixed number of iterations; differentiated implicitly (`relaxations/balanced.py`).
 
     This is for networks that give n scores to each of n things, one for every place: the
     "Sinkhorn" of the papers on sorting. Where a thing has one score, `so.soft_permutation` is for

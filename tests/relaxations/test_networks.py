@@ -9,9 +9,9 @@ import torch
 import softorder as so
 from softorder.kernels import _native
 from softorder.kernels.network.comparators import COMPARATORS, named, step
-from softorder.methods import NetworkMethod
 from softorder.networks import SELECTION_KINDS, SORTING_KINDS, selection_network, sorting_network
 from softorder.networks.choice import network_for
+from softorder.relaxations import NetworkMethod
 
 
 def _scores(*shape, seed=0):

@@ -55,7 +55,7 @@ def _balanced(scores: Tensor, temperature: Tensor, potentials: Tensor) -> Tensor
 
 
 def _twice_differentiable(scores: Tensor, temperature: Tensor, potentials: Tensor) -> Tensor:
-    """Two Newton steps of value 0 put the derivatives back, as in methods/transport_plan.py."""
+    """Two Newton steps of value 0 put the derivatives back, as in relaxations/transport_plan.py."""
     constant = row_softmax(scores, temperature, potentials).detach()
     for _ in range(2):
         columns = row_softmax(scores, temperature, potentials).sum(-2)

@@ -14,10 +14,10 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import one_entry
 from softorder.kernels._autograd import wanted
-from softorder.methods.masses import log_masses
+from softorder.relaxations.masses import log_masses
 
 if TYPE_CHECKING:
-    from softorder.methods.threshold import ThresholdMethod
+    from softorder.relaxations.threshold import ThresholdMethod
 
 
 def log_entries(

@@ -4,7 +4,7 @@ Differentiated implicitly, with u = (t_j - x_i)/τ,
 
     Σ_i f(u) (dt_j - dx_i - u dτ)/τ = dlevel_j,
 
-which is made of sums again: methods/sums.py differentiates them once more.
+which is made of sums again: relaxations/sums.py differentiates them once more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from softorder.densities import Density
 from softorder.kernels._density_numbers import number_of
 from softorder.kernels.formulas import beside, inverse
-from softorder.methods.sums import Law, any_sum
+from softorder.relaxations.sums import Law, any_sum
 
 
 def roots(

@@ -26,7 +26,7 @@ from softorder.kernels.formulas import exact_distance, inverse
 from softorder.kernels.shards import Shards
 from softorder.kernels.threshold import sharded
 from softorder.kernels.threshold.sums import block_size
-from softorder.methods.threshold import differentiable_distance
+from softorder.relaxations.threshold import differentiable_distance
 
 
 @torch.compiler.disable  # the number of passes depends on the scores

@@ -14,9 +14,9 @@ from softorder import _check
 from softorder._noise import gumbel
 from softorder.kernels import row_softmax
 from softorder.kernels.row_softmax import reference
-from softorder.methods import fused
-from softorder.methods._base import register
-from softorder.methods.matrix import MatrixMethod
+from softorder.relaxations import fused
+from softorder.relaxations._base import register
+from softorder.relaxations.matrix import MatrixMethod
 
 
 class RowSoftmaxMethod(MatrixMethod):
@@ -121,7 +121,7 @@ class StochasticNeuralSort(NeuralSort):
         generator: of random numbers.
 
     >>> import torch, softorder as so
-    >>> from softorder.methods import StochasticNeuralSort
+    >>> from softorder.relaxations import StochasticNeuralSort
     >>> sampler = StochasticNeuralSort(generator=torch.Generator().manual_seed(0))
     >>> p = so.soft_permutation(torch.tensor([3.0, 1.0, 2.0]), method=sampler, temperature=0.1)
     >>> p.sum(-1).numpy().round(3)
