@@ -66,9 +66,8 @@ template <class T> class CauchySources {
     if (kSloped) slopes_.assign(n, 0.0);
     find_steps(t, n, kernel.derivative == 0);
     const double width = box_width(Tables::kBox * tau_);
-    const int top = std::max(Tree<T>::top_of(x_, m_, width), Tree<U>::top_of(t, n, width));
-    const bool few = n == 0 || m_ <= kFew / n || std::min(Tree<T>::top_of(x_, m_, width), Tree<U>::top_of(t, n, width)) < 0;
-    if (few) return team_.split(n, [&](std::size_t begin, std::size_t end, int) { add_terms<kSloped>(t, begin, end, 0, m_, weights_, kernel); });
+    const auto [low, top] = std::minmax({Tree<T>::top_of(x_, m_, width), Tree<U>::top_of(t, n, width)});
+    if (low < 0 || n == 0 || m_ <= kFew / n) return team_.split(n, [&](std::size_t begin, std::size_t end, int) { add_terms<kSloped>(t, begin, end, 0, m_, weights_, kernel); });
     Tree<T> sources(x_, width);
     Tree<U> targets(t, width);
     sources.plant(m_, top), targets.plant(n, top);
