@@ -69,9 +69,13 @@ template <class T> class CauchyTables {
     if (!tables.empty()) return;
     tables.resize(kSize * (kNear + 1));
     const double wide = std::ldexp(width_, level);
-    for (int i = 0; i <= kNear; ++i) fit_kernel(basis_, kernel_, (kNear + 1 + i) * wide, 0.5 * wide, tables.data() + kSize * std::size_t(i));
+    for (int i = 0; i <= kNear; ++i) {
+      fit_kernel(basis_, kernel_, (kNear + 1 + i) * wide, 0.5 * wide, tables.data() + kSize * std::size_t(i));
+    }
   }
-  const double* far(int level, int apart) const { return levels_[std::size_t(level)].data() + kSize * std::size_t(apart - kNear - 1); }
+  const double* far(int level, int apart) const {
+    return levels_[std::size_t(level)].data() + kSize * std::size_t(apart - kNear - 1);
+  }
 
   // Between the narrowest boxes; F in a box with itself is F less 1/2.
   void make_near() {
@@ -80,7 +84,9 @@ template <class T> class CauchyTables {
     const auto inner = [&](Pack<double> u) { return kernel_.derivative == 0 ? rounded(u, 0.5) : kernel_(u); };
     const auto beside = [&](Pack<double> u) { return kernel_.derivative == 0 ? rounded(u, 0) : kernel_(u); };
     fit_kernel(basis_, inner, 0, 0.5 * width_, near_.data());
-    for (int apart = 1; apart <= kNear; ++apart) fit_kernel(basis_, beside, apart * width_, 0.5 * width_, near_.data() + kSize * std::size_t(apart));
+    for (int apart = 1; apart <= kNear; ++apart) {
+      fit_kernel(basis_, beside, apart * width_, 0.5 * width_, near_.data() + kSize * std::size_t(apart));
+    }
   }
   const double* near(int apart) const { return near_.data() + kSize * std::size_t(apart); }
 

@@ -67,7 +67,11 @@ template <class T> class CauchySources {
     find_steps(t, n, kernel.derivative == 0);
     const double width = box_width(Tables::kBox * tau_);
     const auto [low, top] = std::minmax({Tree<T>::top_of(x_, m_, width), Tree<U>::top_of(t, n, width)});
-    if (low < 0 || n == 0 || m_ <= kFew / n) return team_.split(n, [&](std::size_t begin, std::size_t end, int) { add_terms<kSloped>(t, begin, end, 0, m_, weights_, kernel); });
+    if (low < 0 || n == 0 || m_ <= kFew / n) {
+      return team_.split(n, [&](std::size_t begin, std::size_t end, int) {
+        add_terms<kSloped>(t, begin, end, 0, m_, weights_, kernel);
+      });
+    }
     Tree<T> sources(x_, width);
     Tree<U> targets(t, width);
     sources.plant(m_, top), targets.plant(n, top);
@@ -114,7 +118,9 @@ template <class T> class CauchySources {
 
   // ---- moments ----
 
-  double* moments(const Tree<T>& tree, int level, std::size_t box) { return moments_[std::size_t(tree.top() - level)].data() + box * kTerms; }
+  double* moments(const Tree<T>& tree, int level, std::size_t box) {
+    return moments_[std::size_t(tree.top() - level)].data() + box * kTerms;
+  }
 
   void find_moments(const Tree<T>& tree, const Chebyshev& basis) {
     moments_.resize(std::size_t(tree.top() - tree.bottom() + 1));
@@ -123,13 +129,15 @@ template <class T> class CauchySources {
       moments_[std::size_t(tree.top() - level)].assign(boxes.size() * kTerms, 0.0);
       team_.split_evenly(boxes.size(), [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
+          const Source& box = boxes[i];
           double* const found = moments(tree, level, i);
-          if (!boxes[i].split) {
-            softorder::find_moments(x_, weights_, boxes[i].begin, boxes[i].end, tree.middle(level, boxes[i]), 2 / tree.width_of(level), found);
+          if (!box.split) {
+            const double middle = tree.middle(level, box), scale = 2 / tree.width_of(level);
+            softorder::find_moments(x_, weights_, box.begin, box.end, middle, scale, found);
             continue;
           }
           const auto& halves = tree.level(level - 1);
-          for (std::size_t k = boxes[i].child; k < halves.size() && halves[k].parent == i; ++k) {
+          for (std::size_t k = box.child; k < halves.size() && halves[k].parent == i; ++k) {
             basis.join(moments(tree, level - 1, k), halves[k].is_upper(), found);
           }
         }
@@ -190,7 +198,8 @@ template <class T> class CauchySources {
         gain.add(tables.near(distance), moments(sources, level, i), apart < 0);
         if (distance == 0 && tables.kernel().derivative == 0) step_half(target, source, moments(sources, level, i)[0]);
       } else if (how == Meeting::directly && source.tied) {
-        add_terms<kSloped>(targets.places(), target, source.begin, source.begin + 1, Weights{moments(sources, level, i) - source.begin}, tables.kernel());
+        const Weights all{moments(sources, level, i), source.begin};
+        add_terms<kSloped>(targets.places(), target, source.begin, source.begin + 1, all, tables.kernel());
       } else if (how == Meeting::directly) {
         if (source.begin != to) flush(), from = source.begin;
         to = source.end;
@@ -208,7 +217,8 @@ template <class T> class CauchySources {
 
   // Adds the sources [from, to) to a box of targets.
   template <bool kSloped, class U, class Target>
-  void add_terms(const Places<U>& t, const Target& target, std::size_t from, std::size_t to, const Weights& weights, const Kernel& kernel) {
+  void add_terms(const Places<U>& t, const Target& target, std::size_t from, std::size_t to, const Weights& weights,
+                 const Kernel& kernel) {
     if (!target.tied) return add_terms<kSloped>(t, target.begin, target.end, from, to, weights, kernel);
     const std::size_t j = target.begin;
     const double value = values_[j], slope = kSloped ? slopes_[j] : 0.0;

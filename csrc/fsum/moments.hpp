@@ -18,14 +18,16 @@ inline Pack<double> ones(std::size_t count) {
   return load(row.data() + kLanes<double> - count);
 }
 
-// The weights of the sources; null: ones.
+// The weights of the sources, from the one called `first` on; null: ones.
 struct Weights {
   const double* data;
+  std::size_t first = 0;
 
   // 0 in the lanes behind `count`.
   Pack<double> load(std::size_t from, std::size_t count) const {
     if (!data) return ones(count);
-    return count == kLanes<double> ? softorder::load(data + from) : load_part(data + from, count, 0.0);
+    const double* const here = data + (from - first);
+    return count == kLanes<double> ? softorder::load(here) : load_part(here, count, 0.0);
   }
 
   // Those of the first 0, 1, ... m sources.

@@ -156,8 +156,8 @@ template <class Law, class T, class Sources> class SmoothInverse {
     s.at = std::max(s.at, first.at - moved);
   }
 
-  // Moves a root by Newton's step, or to the middle of its bracket; by how much, if that tells what is left. `has` is FSum less the number of
-  // sources below.
+  // Moves a root by Newton's step, or to the middle of its bracket; by how much, if that tells what is left. `has` is
+  // FSum less the number of sources below.
   double move(Search& s, double has, double slope) const {
     const double wanted = row_.levels[s.level] - double(s.below), before = s.at;
     if (has == wanted) return 0;

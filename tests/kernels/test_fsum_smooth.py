@@ -146,7 +146,9 @@ def test_floats(density, temperature):
             exact = fsum.fsum(x.double(), x.double(), wide, *arguments, derivative=derivative)
             narrow = None if weights is None else weights.float()
             found = fsum.fsum(x, x, narrow, *arguments, derivative=derivative)
-            torch.testing.assert_close(found.double(), exact, rtol=1e-7, atol=1e-7 * exact.abs().max())
+            torch.testing.assert_close(
+                found.double(), exact, rtol=1e-7, atol=1e-7 * exact.abs().max()
+            )
         centre, rest = fsum.invert(x.double(), levels, tau, density)
         short = fsum.invert(x, levels, tau, density)
     missed = short.centre.double() + short.rest.double() - centre - rest
@@ -155,7 +157,7 @@ def test_floats(density, temperature):
 
 @pytest.mark.parametrize("temperature", [1e-9, 1e-4])
 def test_cauchy_rows_with_a_crowd(temperature):
-    """Half of the scores are equal, a quarter is within 1e-6: no pair of boxes may hold them all."""
+    """Half of the scores are equal and a quarter is within 1e-6: boxes are halved down to them."""
     n, rng = 40_000, np.random.default_rng(0)
     x = np.concatenate([np.zeros(n // 2), 0.3 + 1e-6 * rng.random(n // 4), rng.random(n // 4)])
     x = torch.from_numpy(np.sort(x))
