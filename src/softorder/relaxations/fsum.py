@@ -45,8 +45,8 @@ class FSumMethod(Method):
         rank_i = 1/2 + FSum(x_i)      sort_j = FSum⁻¹(j - 1/2)      quantile_q = FSum⁻¹(q n)
         P_ji   = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ)  with  FSum(t_j) = j
 
-    Scores are sorted once. Sums over sorted scores take O(n), for densities of the user's O(n²) time
-    and O(n) memory, and derivatives are made of the same sums.
+    Scores are sorted once. Sums over sorted scores take O(n), for densities of the user's O(n²)
+    time and O(n) memory, and derivatives are made of the same sums.
     """
 
     operators = tuple(_FAST)
