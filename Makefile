@@ -14,6 +14,8 @@ ARGS    ?=
 PYTEST_ARGS ?=
 TEST_MINUTES ?=
 PORT    ?= 8000
+SECONDS ?= 600
+SEED    ?= 0
 
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
@@ -39,7 +41,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve playground clean distclean
+.PHONY: help install demo fuzz test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve playground clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +81,9 @@ test-gpu: $(STAMP) ## run the laws and the kernels' tests on this machine's GPU
 
 test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
 	$(BIN)/python -m tests.machines
+
+fuzz: $(STAMP) ## random calls of every operator, judged three ways: make fuzz SECONDS=600 SEED=0
+	$(BIN)/python -m tests.fuzz.run --from $(SEED) --calls 1000000 --seconds $(SECONDS) $(ARGS)
 
 test-sanitize: $(STAMP) ## run the kernels' tests and a fuzzer under gcc's sanitizers (20 minutes)
 	$(BIN)/python -m tests.fuzz.sanitize address thread $(ARGS)

@@ -94,3 +94,116 @@ def test_a_tensor_elsewhere_is_named(name):
     )
     with pytest.raises(ValueError, match=f"{name} must be on the device of scores, cpu, but got"):
         so.soft_topk(_X, **values)
+
+
+_LAW = so.distributions.KHot(2, logits=torch.tensor([1.0, 0.0, -1.0]))
+_ESTIMATORS = [getattr(so.estimators, name) for name in so.estimators.__all__ if name != "find"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: _LAW.sample(n),
+        lambda n: _LAW.rsample(n),
+        lambda n: so.sampling.sample(torch.tensor([0.5, 0.5]), sample_shape=n),
+        lambda n: so.perturb(_X, n),
+        lambda n: so.gumbel_sinkhorn(torch.eye(3), sample_shape=n),
+        lambda n: so.nn.KHotGate(3, 2).mask(n),
+        *(lambda n, draw=draw: draw(_LAW, lambda x: x[..., 0], n) for draw in _ESTIMATORS),
+    ],
+)
+def test_a_number_of_draws_is_a_shape(call):
+    with pytest.raises(TypeError, match=r"sample_shape must be a tuple of ints, such as \(100,\)"):
+        call(100)
+    with pytest.raises(ValueError, match="sample_shape must hold ints >= 0, but got -1"):
+        call((-1,))
+    with pytest.raises(TypeError, match="sample_shape must hold ints, but got float"):
+        call((2.0,))
+
+
+@pytest.mark.parametrize("estimator", _ESTIMATORS)
+def test_a_shape_is_no_loss(estimator):
+    with pytest.raises(TypeError, match=r"loss .*but got tuple"):
+        estimator(_LAW, (100,))
+
+
+def test_a_target_is_a_permutation():
+    loss = so.losses.permutation_cross_entropy
+    twice = torch.tensor([[2, 0, 1], [0, 2, 2]])
+    for dim, scores, target in ((-1, _X, twice), (0, _X.T, twice.T)):
+        with pytest.raises(ValueError, match=r"must be a permutation.*the place 2 for 2 scores"):
+            loss(scores, target, dim=dim)
+    # what is ignored, or takes no part, has no place
+    absent = torch.tensor([[True, True, True], [True, True, False]])
+    assert loss(_X, torch.tensor([[2, 0, 1], [0, 1, 1]]), mask=absent).isfinite()
+    assert loss(_X, torch.tensor([[2, 0, 1], [9, 2, 9]]), ignore_index=9).isfinite()
+
+
+_META = {"device": "meta"}
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "of"),
+    [
+        (lambda: so.soft_quantile(_X, torch.ones(1, **_META)), "q", "scores"),
+        (lambda: so.fsum(_X, torch.ones(2, **_META)), "points", "scores"),
+        (lambda: so.fsum_inverse(_X, torch.ones(2, **_META)), "levels", "scores"),
+        (lambda: so.laplace_sum(_X, torch.ones(2, 3, **_META)), "targets", "sources"),
+        (
+            lambda: so.losses.NDCGLoss(2)(_X, torch.ones(2, 3, **_META)),
+            "relevance",
+            "scores",
+        ),
+        (
+            lambda: so.losses.top_k_hinge(_X, torch.ones(2, **_META).long(), 2),
+            "target",
+            "scores",
+        ),
+        (
+            lambda: so.losses.permutation_cross_entropy(_X, torch.ones(2, 3, **_META).long()),
+            "target",
+            "scores",
+        ),
+        (
+            lambda: so.nn.functional.topk_attention(_X, _X, torch.ones(2, 3, **_META), 1),
+            "value",
+            "query",
+        ),
+        (
+            lambda: so.nn.functional.nearest_neighbours(_X, torch.ones(2, 3, **_META), 1),
+            "templates",
+            "queries",
+        ),
+        (lambda: so.nn.KHotGate(None, 1)(torch.ones(2, 3, **_META), _X), "x", "logits"),
+        (lambda: _LAW.log_prob(torch.ones(3, **_META)), "value", "logits"),
+    ],
+)
+def test_another_device_is_named(call, name, of):
+    with pytest.raises(ValueError, match=f"{name} must be on the device of {of}, cpu, but got"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: so.soft_rank(x),
+        lambda x: so.hard.topk(x, 2),
+        lambda x: so.losses.fenchel_young(torch.eye(3), x),
+        lambda x: so.distributions.KHot(2, logits=x),
+        lambda x: so.nn.KHotGate(3, 1)(x),
+        lambda x: so.nn.functional.topk_attention(x, x, x, 1),
+    ],
+)
+def test_sparse_tensors_are_refused(call):
+    with pytest.raises(TypeError, match="must be a dense tensor, but got one of layout sparse_coo"):
+        call(torch.eye(3).to_sparse())
+
+
+def test_a_class_is_no_density():
+    for call in (
+        lambda law: so.losses.fenchel_young(_X, torch.eye(3)[:2], method=law),
+        lambda law: so.distributions.KHot(2, logits=_X, method=law),
+        lambda law: so.nn.KHotGate(3, 2, method=law),
+    ):
+        with pytest.raises(TypeError, match=r"method must be an object, Laplace\(\)"):
+            call(so.densities.Laplace)

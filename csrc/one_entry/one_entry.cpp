@@ -203,11 +203,6 @@ template <class T> class RowGradient {
     finish({others.f, 0}, double(weigh.f(Pack<T>{} + x_[y_])[0]), factor, 0);
   }
 
-  void spoil(T value) {
-    std::fill_n(out_, n_, value);
-    fresh_ = false, own_ = temperature_ = double(value);
-  }
-
   // Ends the row, and returns the gradient of τ.
   double end() {
     if (fresh_) std::fill_n(out_, n_, T(0));
@@ -275,12 +270,18 @@ template <class T> class RowGradient {
   double own_ = 0, temperature_ = 0;
 };
 
+// Whether a score of the row is NaN: the threshold of a softmax then has a rest of NaN, others a centre.
+template <class T> bool is_spoiled(const OneEntryBackward& a, std::size_t row) {
+  const Threshold<T> b = threshold_at<T>(a.b, a.rows, 0, row);
+  return std::isnan(a.k[0] == 0 ? b.rest : b.centre);
+}
+
 template <template <class> class F, class T>
 void backward_row(const OneEntryBackward& a, std::size_t row, T* scratch, Team team) {
   T* out = static_cast<T*>(a.grad_scores) + row * a.n;
   const T* x = static_cast<const T*>(a.scores) + row * a.n;
   const double upstream = a.upstream[row * a.upstream_stride];
-  if (a.index[row] < 0) {
+  if (a.index[row] < 0 || (a.columns > 0 && is_spoiled<T>(a, row))) {
     std::fill_n(out, a.n, T(0));
     if (a.grad_temperature) a.grad_temperature[row] = 0;
     return;
@@ -291,10 +292,6 @@ void backward_row(const OneEntryBackward& a, std::size_t row, T* scratch, Team t
   for (std::size_t j = 0; j < a.columns; ++j) {
     const double pull = a.pull[row * a.columns + j] * upstream;
     const Threshold<T> b = threshold_at<T>(a.b, a.rows, j, row);
-    if (b.centre != b.centre) {
-      gradient.spoil(b.centre);
-      break;
-    }
     if (pull == 0) continue;
     if (a.k[j] == 0) {
       gradient.add(WeighSoftmax<T>{b}, pull);

@@ -29,7 +29,8 @@ template <class T> class NeuralSort {
   }
 
   // With D = P ⊙ (g - <P,g>)/τ, c_i = Σ_j D_ji and the scores in order:
-  // x_i gets Σ_j (1 - 2j) D_ji + 2 (how many are above i) c_i - 2 Σ_{l below i} c_l.
+  // x_i gets Σ_j (1 - 2j) D_ji + 2 (how many are above i) c_i - 2 Σ_{l below i} c_l, where what ties with it
+  // counts half.
   void backward(const SoftmaxRow<T>& row, T* out) {
     const std::size_t m = row.count();
     const std::int32_t* const order = row.order();
@@ -46,9 +47,14 @@ template <class T> class NeuralSort {
       }
     }
     double below = 0;
-    for (std::size_t i = m; i-- > 0;) {
-      out[order[i]] = T(gradient[i] + 2 * (double(i) * c[i] - below));
-      below += c[i];
+    for (std::size_t begin, end = m; end > 0; end = begin) {
+      begin = row.equals(end - 1).first;
+      double upto = below;
+      for (std::size_t i = begin; i < end; ++i) upto += c[i];
+      for (std::size_t i = begin; i < end; ++i) {
+        out[order[i]] = T(gradient[i] + double(begin + end) * c[i] - below - upto);
+      }
+      below = upto;
     }
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "row_softmax/row_softmax.hpp"
 #include "sort/largest.hpp"
@@ -29,6 +30,15 @@ template <class T> class SoftmaxRow {
   }
   std::int32_t* order() const { return a_->order + row_ * a_->n; }
   std::size_t count() const { return std::size_t(a_->count[row_]); }
+
+  // The places [first, second), in order, of the scores that are equal to the one at a place.
+  std::pair<std::size_t, std::size_t> equals(std::size_t place) const {
+    const T own = x[order()[place]];
+    std::size_t first = place, last = place + 1;
+    while (first > 0 && x[order()[first - 1]] == own) --first;
+    while (last < count() && x[order()[last]] == own) ++last;
+    return {first, last};
+  }
 
   void keep_order(const Largest<T>& largest) const {
     a_->count[row_] = static_cast<std::int32_t>(largest.count());

@@ -31,7 +31,7 @@ template <class T> class SoftSort {
     }
   }
 
-  // With D = P ⊙ (g - <P,g>)/τ and s = sign(x - a): x gets -s D, and a the sum of s D.
+  // With D = P ⊙ (g - <P,g>)/τ and s = sign(x - a): x gets -s D, and a the sum of s D, in equal shares if it ties.
   void backward(const SoftmaxRow<T>& row, T* gradient) {
     std::size_t rows = std::min(k_, row.count());
     // The anchor has a share of its row, unless infinite scores have pushed that row out of the first k.
@@ -95,7 +95,7 @@ template <class T> class SoftSort {
       }
       by_anchor += double(total);
     });
-    gradient[row.order()[j]] += T(by_anchor);
+    to_anchor(row, j, by_anchor, gradient);
   }
 
   // The scores down to the last anchor, and what ties with it, one by one; all others by r_j P_k.
@@ -148,7 +148,12 @@ template <class T> class SoftSort {
       gradient[i] -= T(signed_d);
       by_anchor += signed_d;
     }
-    gradient[row.order()[j]] += T(by_anchor);
+    to_anchor(row, j, by_anchor, gradient);
+  }
+
+  void to_anchor(const SoftmaxRow<T>& row, std::size_t j, double sum, T* gradient) const {
+    const auto [first, last] = row.equals(j);
+    for (std::size_t l = first; l < last; ++l) gradient[row.order()[l]] += T(sum / double(last - first));
   }
 
   double inner(const T* a, const T* b) const {

@@ -174,15 +174,14 @@ template <class F, class T> class Backward {
     }
     const bool flat = sums.pdf == 0;
     const double mean = flat ? 0 : sums.pdf_v / sums.pdf;
-    double& by_k = a_.grad_k[at_.row];
-    by_k = b.centre != b.centre ? double(b.centre) : mean;
+    a_.grad_k[at_.row] = mean;
     if (a_.grad_temperature) {
-      a_.grad_temperature[at_.row] = flat ? by_k * 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
+      a_.grad_temperature[at_.row] = flat ? 0 : -(sums.pdf_uv - mean * sums.pdf_u) / temperature_;
     }
     const bool written = gradient_.dense() || stage_, at_once = flat || stage_ || !upstream_ || upstream_.dense();
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       in_chunks(written && at_once, begin, end, [&](std::size_t at, std::size_t stop) {
-        if (flat) std::fill(out + at, out + stop, T(by_k) * T(0));
+        if (flat) std::fill(out + at, out + stop, T(0));
         else finish(out, at, stop, T(mean));
         if (!upstream_ && !flat && at <= one.at && one.at < stop) {
           out[one.at] = one.pdf * inverse_ * (one.weight - T(mean));

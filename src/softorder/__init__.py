@@ -42,7 +42,8 @@ from softorder.ops import (
     soft_sort,
     soft_topk,
 )
-from softorder.relaxations import Sinkhorn, methods
+from softorder.relaxations import Sinkhorn
+from softorder.relaxations._base import methods
 
 try:
     __version__ = version("softorder")

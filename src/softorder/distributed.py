@@ -270,12 +270,21 @@ def shared(values: Tensor, group: Any = None) -> Tensor:
 
     The identity; but on the way back the gradients of all ranks are added up, so that everyone gets
     the whole of it. It stands between layers that are the same everywhere and one that is cut.
+
+    Args:
+        values: of any shape, the same on all ranks.
+        group: the ranks; None for all of them.
     """
     return _shards(group).shared(values)
 
 
 def sum_gradients(module: nn.Module, group: Any = None) -> None:
-    """Adds up the gradients of a module's parameters over the ranks, each of which has a share."""
+    """Adds up the gradients of a module's parameters over the ranks, each of which has a share.
+
+    Args:
+        module: the same on all ranks.
+        group: the ranks; None for all of them.
+    """
     shards = _shards(group)
     for parameter in module.parameters():
         if parameter.requires_grad:

@@ -3,7 +3,7 @@
 import itertools
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -25,6 +25,7 @@ class Problem:
     operator: str
     method: object
     scores: torch.Tensor
+    dim: int  # along which they compete
     options: dict
     threads: int
     kind: str  # of the scores
@@ -32,12 +33,35 @@ class Problem:
     ordinary: bool  # compiled kernels and plain torch have to agree
     learned: tuple = field(default=())  # which arguments want a gradient, beside the scores
 
+    @property
+    def name(self):
+        """Of the method."""
+        return getattr(self.method, "name", self.method)
+
+    @property
+    def temperature(self):
+        return torch.as_tensor(self.options["temperature"], dtype=torch.float64)
+
+    @property
+    def rows(self):
+        """The scores as the operator sees them, rows last: what takes no part is at -inf."""
+        scores = self.scores if self.options.get("largest", True) else -self.scores
+        mask = self.options.get("mask")
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -math.inf)
+        return scores.movedim(self.dim, -1).double()
+
+    def widened(self):
+        """The same in float64, the numbers as they are."""
+        alike = ("targets", "weights")  # which want the dtype of the scores
+        options = {k: v.double() if k in alike else v for k, v in self.options.items()}
+        return replace(self, scores=self.scores.double(), options=options)
+
     def __str__(self):
-        name = getattr(self.method, "name", self.method)
         shape, dtype = tuple(self.scores.shape), str(self.scores.dtype).removeprefix("torch.")
         options = ", ".join(f"{key}={_short(value)}" for key, value in self.options.items())
         return (
-            f"--seed {self.seed}  # {self.operator} by {name}, {self.kind} {shape} {dtype}, "
+            f"--seed {self.seed}  # {self.operator} by {self.name}, {self.kind} {shape} {dtype}, "
             f"{self.layout}, {options}, {self.threads} threads, gradients of scores"
             + "".join(f", {name}" for name in self.learned)
         )
@@ -82,7 +106,10 @@ def make(seed):
     ordinary = choose.random() < 0.4
     dim, shape = _shape(choose, operator, longest)
     dtype = choose.choice(_DTYPES)
-    kind = choose.choice([*values.ORDINARY] if ordinary else [*values.ORDINARY, *values.EXTREME])
+    kinds = [*values.ORDINARY] if ordinary else [*values.ORDINARY, *values.EXTREME]
+    if operator == "laplace_sum":  # which takes what is finite
+        kinds = [kind for kind in kinds if kind not in values.NOT_FINITE]
+    kind = choose.choice(kinds)
     generator = torch.Generator().manual_seed(seed)
     layout = choose.choice([*values.LAYOUTS])
     scores = values.LAYOUTS[layout](values.scores(kind, generator, shape, dtype))
@@ -93,6 +120,7 @@ def make(seed):
         operator=operator,
         method=method,
         scores=scores,
+        dim=dim,
         options=options,
         threads=choose.choice((1, 4)),
         kind=kind,

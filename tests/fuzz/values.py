@@ -39,7 +39,7 @@ ORDINARY = {
     "ties": lambda random, shape: torch.randint(4, shape, generator=random).double() / 2,
     "sorted": lambda random, shape: _normal(random, shape).sort(-1).values,
 }
-#: Where nothing but decency is asked of them.
+#: Where they have to agree, too, but for those that are open.
 EXTREME = {
     "all_equal": lambda random, shape: torch.full(shape, 0.7, dtype=torch.float64),
     "descending": lambda random, shape: -_normal(random, shape).sort(-1).values,
@@ -54,13 +54,26 @@ EXTREME = {
     "largest": lambda random, shape: _normal(random, shape).sign() * math.inf,
     "geometric": _geometric,
     "outlier": _with([1e30, -1e30]),
+    "huge": lambda random, shape: _normal(random, shape) * 1e308,
+    "shifted_by_a_million": lambda random, shape: _normal(random, shape) + 1e6,
+    "shifted_far": lambda random, shape: _normal(random, shape) * 1e285 + 1e300,
+    "clusters": lambda random, shape: (
+        1e-6 * _normal(random, shape) + 100.0 * torch.randint(3, shape, generator=random)
+    ),
+    "tiny_beside_infinities": lambda random, shape: torch.where(
+        _some(random, shape, 0.3), math.inf, 1e-40 * _normal(random, shape)
+    ),
 }
+
+#: Where compiled kernels and plain torch still disagree, near the ends of a format's range.
+OPEN = ("largest", "huge", "geometric", "outlier", "shifted_far", "tiny_beside_infinities")
+NOT_FINITE = ("infinities", "nan", "all_nan", "all_minus_infinity", "tiny_beside_infinities")
 
 
 def scores(kind, random, shape, dtype):
     """Of one kind. What a format cannot hold is its largest number, but for true infinities."""
     made = (ORDINARY | EXTREME)[kind](random, shape)
-    if kind in ("largest", "geometric", "outlier"):
+    if kind not in NOT_FINITE:
         most = _finfo(dtype).max
         made = made.clamp(-most, most)
     return made.to(dtype)

@@ -175,7 +175,7 @@ def test_rows_without_a_finite_threshold(density, dtype, n):
     assert (p[5] == 0).all()
     assert (p[6] == 1).all()
     (gradient,) = torch.autograd.grad(p.sum(), scores)
-    assert gradient[4].isnan().all()
+    assert (gradient[4] == 0).all()  # nothing passes a NaN
     assert (gradient[[0, 1, 2, 3, 5, 6]] == 0).all()
 
 

@@ -43,6 +43,7 @@ from softorder._check._options import (
     one_of,
     positive,
     reduction,
+    shape,
     share,
     subclass,
     together,
@@ -76,7 +77,7 @@ from softorder._check._tensors import (
     square,
     whole,
 )
-from softorder._check._values import PerRow, broadcast_over_rows
+from softorder._check._values import PerRow, beside, broadcast_over_rows
 
 __all__ = [
     "PLAIN",
@@ -86,6 +87,7 @@ __all__ = [
     "at_least",
     "attention",
     "beams",
+    "beside",
     "between",
     "broadcast_over_rows",
     "choice",
@@ -125,6 +127,7 @@ __all__ = [
     "scale",
     "scores",
     "several",
+    "shape",
     "share",
     "square",
     "subclass",

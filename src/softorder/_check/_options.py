@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Iterable
 
+import torch
 from torch import Tensor
 
 from softorder._check._values import is_number
@@ -19,6 +20,18 @@ def count(name: str, value: int, least: int, most: int | None = None) -> None:
     if value < least or (most is not None and value > most):
         allowed = f"at least {least}" if most is None else f"between {least} and {most}"
         raise ValueError(f"{name} must be {allowed}, but got {value}")
+
+
+def shape(name: str, value: object) -> None:
+    """The lengths of axes: a tuple of ints >= 0."""
+    if not isinstance(value, (tuple, list)):
+        hint = f", such as ({value},)" if isinstance(value, int) else ""
+        raise TypeError(f"{name} must be a tuple of ints{hint}, but got {type(value).__name__}")
+    for length in value:
+        if not isinstance(length, (int, torch.SymInt)):
+            raise TypeError(f"{name} must hold ints, but got {type(length).__name__}")
+        if length < 0:
+            raise ValueError(f"{name} must hold ints >= 0, but got {length}")
 
 
 def share(name: str, value: float) -> None:

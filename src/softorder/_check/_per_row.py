@@ -73,6 +73,7 @@ def q(q: PerRow, scores: Tensor, dim: int) -> None:
     if not isinstance(q, Tensor):
         return q_alone(q)
     _values.real_numbers("q", q)
+    _values.reachable("q", q, scores)
     shape = _values.without(scores, dim)
     if q.dim() > 1 and not _values.broadcasts(q.shape[1:], shape):
         raise ValueError(

@@ -148,6 +148,7 @@ def points(name: str, value: Tensor, sources: Tensor, size: int | None = None) -
             f"{name} must have the dtype of sources, {sources.dtype}, but got {value.dtype}"
         )
     _kinds.dense(name, value)
+    _values.beside(name, value, sources, "sources")
     if value.dim() == 0 or size not in (None, value.shape[-1]):
         wanted = "at least one axis" if size is None else f"{size} entries on its last axis"
         raise ValueError(f"{name} must have {wanted}, but got shape {tuple(value.shape)}")

@@ -38,16 +38,24 @@ def real_numbers(name: str, value: Tensor, what: str = "real numbers") -> None:
 def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
     """A tensor of real numbers that broadcasts over the rows of scores."""
     real_numbers(name, value)
-    if value.is_meta and not scores.is_meta:
-        beside(name, value, scores)
+    reachable(name, value, scores)
     broadcast_over_rows(name, value, without(scores, dim))
 
 
-def beside(name: str, value: Tensor, scores: Tensor) -> None:
-    """A tensor on the device of the scores."""
-    if value.device != scores.device:
+def reachable(name: str, value: Tensor, scores: Tensor) -> None:
+    """Numbers that can be brought to the device of the scores: they are somewhere."""
+    if value.is_meta and not scores.is_meta:
+        beside(name, value, scores)
+
+
+def beside(name: str, value: Tensor, other: Tensor, of: str = "scores") -> None:
+    """A tensor on the device of the scores, or of another argument.
+
+    Beside one without numbers, on the meta device, anything will do: the result has none either.
+    """
+    if value.device != other.device and not other.is_meta:
         raise ValueError(
-            f"{name} must be on the device of scores, {scores.device}, but got a tensor on "
+            f"{name} must be on the device of {of}, {other.device}, but got a tensor on "
             f"{value.device}"
         )
 

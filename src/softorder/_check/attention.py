@@ -13,6 +13,7 @@ def inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
     """Queries (..., L, E), keys (..., S, E), values (..., S, Ev), and a mask of (..., L, S)."""
     for name, given in (("query", query), ("key", key), ("value", value)):
         with_axes(name, given, 2)
+        _values.beside(name, given, query, "query")
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             "query and key must have the same number of features, "
@@ -31,6 +32,7 @@ def inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None) 
     if attn_mask.dtype != torch.bool and not attn_mask.dtype.is_floating_point:
         kind = _values.dtype(attn_mask)
         raise TypeError(f"attn_mask must be of dtype bool or of a floating dtype, but got {kind}")
+    _values.beside("attn_mask", attn_mask, query, "query")
     if not _values.broadcasts(attn_mask.shape, table):
         raise ValueError(
             f"attn_mask must broadcast to {table}, the heads and the lengths of query and key, "

@@ -13,6 +13,15 @@ def needs_loss(estimator: str, loss: object) -> None:
         raise TypeError(f"{estimator} needs a loss to call, but got {type(loss).__name__}")
 
 
+def loss(loss: object) -> None:
+    """`loss` is None, or a function of the draws."""
+    if loss is not None and not callable(loss):
+        raise TypeError(
+            "loss must be a function of the draws or None, but got "
+            f"{type(loss).__name__}; how many draws there are is said by sample_shape"
+        )
+
+
 def losses(losses: Tensor, shape: Iterable[int]) -> None:
     """A loss function gave one number for each draw and each row."""
     if tuple(losses.shape) != tuple(shape):

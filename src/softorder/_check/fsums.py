@@ -31,6 +31,7 @@ def levels(levels: Tensor, scores: Tensor, dim: int) -> None:
 
 def _fits(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
     """1-D, or shaped as scores but along dim; the other axes broadcast."""
+    _values.reachable(name, value, scores)
     back = dim if dim < 0 else dim - scores.dim()
     rows = _values.without(scores, dim)
     alone = value.dim() == 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from softorder._check._kinds import dense
 from softorder._check._options import at_least, choice
 from softorder._check._tensors import floating
+from softorder._check._values import beside
 
 
 def start(start: float | None, features: int | None, k: float | None) -> None:
@@ -46,13 +48,16 @@ def own_logits(logits: Tensor | None) -> Tensor:
     return logits
 
 
-def inputs(shape: tuple[int, ...], features: int | None, logits: Tensor | None) -> None:
+def inputs(x: Tensor, features: int | None, logits: Tensor | None) -> None:
     """x, with its features last, fits the gate, and logits come from one side only."""
+    dense("x", x)
+    shape = tuple(x.shape)
     if features is not None and logits is not None:
         raise ValueError("logits must be None for a gate that has logits of its own")
     if features is None:
         logits = own_logits(logits)
         floating("logits", logits)
+        beside("x", x, logits, "logits")
         features = logits.shape[-1]
     if shape[-1] != features:
         raise ValueError(f"x must have {features} features along dim, but got {shape[-1]}")

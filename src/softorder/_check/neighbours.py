@@ -7,6 +7,7 @@ from torch import Tensor
 from softorder._check._mode import eager
 from softorder._check._options import count
 from softorder._check._tensors import integers, with_axes
+from softorder._check._values import beside
 
 
 def enough(k: int, templates: int) -> None:
@@ -25,6 +26,7 @@ def same_features(queries: Tensor, templates: Tensor) -> None:
             raise ValueError(
                 f"{name} must have the axes (points, features), but got shape {tuple(table.shape)}"
             )
+    beside("templates", templates, queries, "queries")
     if queries.shape[1] != templates.shape[1]:
         raise ValueError(
             "queries and templates must have the same number of features, "

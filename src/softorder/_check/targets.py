@@ -7,12 +7,13 @@ from torch import Tensor
 
 from softorder._check import _kinds, _tensors
 from softorder._check._mode import eager
-from softorder._check._values import extremes, first, refuse
+from softorder._check._values import beside, extremes, first, refuse
 
 
 def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
     """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
     _tensors.integers("target", target)
+    beside("target", target, scores)
     if target.shape != scores.shape:
         raise ValueError(
             f"target must have the shape of scores, {tuple(scores.shape)}, "
@@ -35,6 +36,26 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
         )
 
 
+def once(target: Tensor, counted: Tensor) -> None:
+    """No place of a row, on the last axis, is taken by two of those that are counted."""
+    if not eager() or not target.numel():
+        return
+    n = target.shape[-1]
+    places = torch.where(counted, target, n).long()
+    taken = torch.zeros(*target.shape[:-1], n + 1, dtype=torch.bool, device=target.device)
+    found = taken.scatter_(-1, places, True)[..., :n].sum(-1)
+    wrong = found != counted.sum(-1)
+    refuse("target", wrong, lambda: _twice(places[wrong][0].tolist(), n))
+
+
+def _twice(places: list[int], n: int) -> str:
+    place = next(place for place in range(n) if places.count(place) > 1)
+    return (
+        "target must be a permutation, with one score for each place, but got the place "
+        f"{place} for {places.count(place)} scores of a row"
+    )
+
+
 def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None = None) -> bool:
     """Scores (C), (N, C) or (N, C, d1, ...), and classes (), (N) or (N, d1, ...), as in torch.
 
@@ -43,6 +64,7 @@ def classes(scores: Tensor, target: Tensor, ignore_index: int, total: int | None
     """
     _tensors.scores(scores, 0)
     _tensors.integers("target", target)
+    beside("target", target, scores)
     shape = list(scores.shape)
     count = shape.pop(0 if len(shape) == 1 else 1)
     if list(target.shape) != shape:
@@ -101,6 +123,7 @@ def relevance(name: str, target: Tensor, scores: Tensor) -> None:
     if target.dtype.is_complex or target.is_quantized:
         raise TypeError(f"{name} must hold real numbers, but got a tensor of {target.dtype}")
     _kinds.dense(name, target)
+    beside(name, target, scores)
     if target.shape != scores.shape:
         raise ValueError(
             f"{name} must have the shape of scores, {tuple(scores.shape)}, but got shape "

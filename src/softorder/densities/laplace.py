@@ -12,6 +12,10 @@ class Laplace(TailDensity):
     """F(-a) = e^-a / 2 for a >= 0: the Lap-Top-k of LapSum (Struski et al. 2025), our default.
 
     ψ(p) = s log(2s) - s with s = min(p, 1 - p).
+
+    >>> import torch, softorder as so
+    >>> so.soft_topk(torch.tensor([2.0, 1.0, 0.0]), 1, method="laplace")
+    tensor([0.6453, 0.2593, 0.0954])
     """
 
     name = "laplace"

@@ -12,6 +12,10 @@ class Logistic(Density):
 
     The same p is known as sigmoid top-k (k-hot sampling) and, with τ = ε/2, as the entropic
     optimal transport of SOFT top-k (Xie et al. 2020). ψ(p) = p log p + (1-p) log(1-p).
+
+    >>> import torch, softorder as so
+    >>> so.soft_topk(torch.tensor([2.0, 1.0, 0.0]), 1, method="logistic")
+    tensor([0.5491, 0.3094, 0.1415])
     """
 
     name = "logistic"

@@ -15,7 +15,12 @@ _LOG_HEIGHT = -0.5 * math.log(2 * math.pi)
 
 
 class Normal(TailDensity):
-    """F(-a) = erfc(a/√2)/2, the Gaussian. ψ(p) = -f(F⁻¹(p))."""
+    """F(-a) = erfc(a/√2)/2, the Gaussian. ψ(p) = -f(F⁻¹(p)).
+
+    >>> import torch, softorder as so
+    >>> so.soft_topk(torch.tensor([2.0, 1.0, 0.0]), 1, method="normal")
+    tensor([0.6624, 0.2806, 0.0569])
+    """
 
     name = "normal"
     smoothness = "smooth"

@@ -13,6 +13,10 @@ class Uniform(Density):
 
     Its soft top-k is the Euclidean projection of x/τ onto the k-capped simplex.
     ψ(p) = p(p - 1)/2.
+
+    >>> import torch, softorder as so
+    >>> so.soft_topk(torch.tensor([2.0, 1.0, 0.0]), 1, method="uniform")
+    tensor([1., 0., 0.])
     """
 
     name = "uniform"

@@ -161,6 +161,7 @@ class KHot(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = (), generator: _Generator = None) -> Tensor:
         """Draws of shape (*sample_shape, *batch_shape, n), without a gradient."""
+        _check.shape("sample_shape", sample_shape)
         with torch.no_grad():
             return self._like(self.law.sample(tuple(sample_shape), generator))
 
@@ -178,6 +179,7 @@ class KHot(Distribution):
         return self.relaxed(self.perturbed(sample_shape, generator), temperature)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        _check.beside("value", value, self._given, self._given_as)
         if self._validate_args:
             self._validate_sample(value)
         value = value.to(self.law.rows.dtype)
@@ -205,6 +207,7 @@ class KHot(Distribution):
         return values.expand(-1, *self.batch_shape, -1) if expand else values
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> KHot:
+        _check.shape("batch_shape", batch_shape)
         new = self._get_checked_instance(KHot, _instance)
         new.design, new.method, new._given_as = self.design, self.method, self._given_as
         new._whole = self._whole
@@ -217,6 +220,7 @@ class KHot(Distribution):
 
     def perturbed(self, sample_shape: Sequence[int] = (), generator: _Generator = None) -> Tensor:
         """θ + noise, whose largest would make a draw; a phantom unit is the last of them."""
+        _check.shape("sample_shape", sample_shape)
         theta = self.logits
         if self.phantom:
             last = self.relaxation.logits(self.law.rows[..., -1:])

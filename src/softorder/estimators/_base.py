@@ -25,6 +25,9 @@ def register(estimator: Estimator) -> Estimator:
 def find(name: str) -> Estimator:
     """The estimator of that name.
 
+    Args:
+        name: that of a function of `so.estimators`.
+
     >>> import softorder as so
     >>> so.estimators.find("simple") is so.estimators.simple
     True
@@ -42,5 +45,10 @@ def whole_size(law: KHot, estimator: str) -> Tensor:
 
 def through(draw: Tensor, probs: Tensor, loss: Loss | None) -> Tensor:
     """The draw with the derivatives of `probs`, or its loss; the value is that of the draw."""
-    carrier = draw + (probs - probs.detach())
-    return carrier if loss is None else loss(carrier)
+    return result(draw + (probs - probs.detach()), loss)
+
+
+def result(draw: Tensor, loss: Loss | None) -> Tensor:
+    """What an estimator returns: the draw, or its loss."""
+    _check.estimators.loss(loss)
+    return draw if loss is None else loss(draw)

@@ -9,7 +9,7 @@ from torch import Tensor
 from softorder import _check
 from softorder._noise import NOISES, sum_of_gamma
 from softorder.distributions import KHot
-from softorder.estimators._base import Loss, register, whole_size
+from softorder.estimators._base import Loss, register, result, whole_size
 from softorder.kernels._autograd import once
 from softorder.sampling._units import largest
 
@@ -66,6 +66,7 @@ def implicit_mle(
     _check.positive("step", step)
     _check.choice("noise", noise, ("sum_of_gamma", *NOISES))
     _check.count("terms", terms, least=1)
+    _check.shape("sample_shape", sample_shape)
     theta = law.logits.to(torch.promote_types(law.logits.dtype, torch.float32))
     _check.temperature(temperature, theta, -1)
     size = whole_size(law, "implicit_mle").expand(theta.shape[:-1])
@@ -76,8 +77,7 @@ def implicit_mle(
         drawn = NOISES[noise].draw(many.detach(), generator)
     tau = torch.as_tensor(temperature, dtype=theta.dtype, device=theta.device).detach()
     x = _MAP.apply(many, tau.unsqueeze(-1) * drawn, size.expand(many.shape[:-1]), step)
-    x = x.to(law.logits.dtype)
-    return x if loss is None else loss(x)
+    return result(x.to(law.logits.dtype), loss)
 
 
 class _MAP(torch.autograd.Function):

@@ -52,6 +52,7 @@ def iterative_poisson(
     tensor([1., 2., 3., 4., 5., 6., 7., 8.])
     """
     _check.count("rounds", rounds, least=1)
+    _check.shape("sample_shape", sample_shape)
     logits = law.logits
     k = law.probs.detach().sum(-1, dtype=torch.float64) if law.k is None else law.k
     _check.whole("k", k, "for the estimator iterative_poisson")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.distributions import KHot
-from softorder.estimators._base import Loss, register, through
+from softorder.estimators._base import Loss, register, result, through
 
 
 @register
@@ -52,4 +52,4 @@ def relaxed(
     soft = law.relaxed(keys, temperature, method)
     if hard:
         return through(law.hard(keys), soft, loss)
-    return soft if loss is None else loss(soft)
+    return result(soft, loss)

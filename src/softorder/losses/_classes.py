@@ -11,6 +11,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.kernels.shards import WHOLE, Whole
+from softorder.losses._precision import dtype_of_loss
 from softorder.losses._sharded import Cut
 from softorder.nn._numbers import Numbered
 
@@ -29,7 +30,7 @@ class Samples:
     @staticmethod
     def of(scores: Tensor, target: Tensor, ignore_index: int, cut: Cut | None = None) -> Samples:
         all_kept = _check.targets.classes(scores, target, ignore_index, cut and cut.classes)
-        dtype = torch.float32 if _autocasts(scores) else scores.dtype
+        dtype = dtype_of_loss(scores)
         x = scores if scores.dim() < 3 else scores.movedim(1, -1)
         x = x.reshape(-1, x.shape[-1]) if x.dim() != 2 else x
         x = x if x.dtype == torch.float64 else x.float()
@@ -143,9 +144,3 @@ class MarginLoss(ClassLoss):
 
     def options(self) -> dict[str, Any]:
         return {**super().options(), "margin": self.margin}
-
-
-def _autocasts(scores: Tensor) -> bool:
-    """Under autocast losses are float32, as those of torch."""
-    narrow = scores.dtype in (torch.float16, torch.bfloat16)
-    return narrow and torch.is_autocast_enabled(scores.device.type)

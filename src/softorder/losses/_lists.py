@@ -11,6 +11,7 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.kernels.shards import WHOLE, Whole
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_rank, soft_topk
 from softorder.ops._method import method_of
@@ -72,9 +73,9 @@ class RankingLoss(Tempered):
         wanted = torch.where(present, relevance.movedim(self.dim, -1).to(x.dtype), 0.0)
         if x.shape[-1] == 0:
             losses = x.sum(-1)
-            return reduce_rows(losses, losses != 0, self.reduction, scores.dtype)
+            return reduce_rows(losses, losses != 0, self.reduction, dtype_of_loss(scores))
         losses, counts = self._losses(x, wanted, present)
-        return reduce_rows(losses, counts, self.reduction, scores.dtype)
+        return reduce_rows(losses, counts, self.reduction, dtype_of_loss(scores))
 
     @abstractmethod
     def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:

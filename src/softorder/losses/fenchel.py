@@ -12,6 +12,7 @@ from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms
 from softorder.ops._method import threshold_method
@@ -110,7 +111,7 @@ def part_of_fenchel_young(
     tau = _axis.per_row(temperature, x)
     terms = torch.where(absent, 0.0, _terms(served, x, y, counts, tau, shards))
     losses = tau.to(x.dtype) * shards.common(terms.sum(-1))
-    return reduce_rows(losses, present > 0, reduction, scores.dtype, others)
+    return reduce_rows(losses, present > 0, reduction, dtype_of_loss(scores), others)
 
 
 def _of_dtensor(

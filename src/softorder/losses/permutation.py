@@ -9,6 +9,7 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import Density
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
 from softorder.ops import _rows
 from softorder.ops._method import computation
@@ -71,16 +72,18 @@ def permutation_cross_entropy(
     places = target if dim == -1 or dim == scores.dim() - 1 else target.movedim(dim, -1)
     if ignore_index >= 0:  # what is negative has no loss
         places = torch.where(places == ignore_index, -1, places)
+    counted = (places >= 0) & (x > -math.inf)
+    _check.targets.once(places, counted)
     if x.shape[-1] == 0:
         losses = x.clone()
     else:
         losses = compute(x, places, _axis.per_row(temperature, x), descending)
     if reduction == "none":
-        return _axis.back(losses, scores, dim)
+        return losses.to(dtype_of_loss(scores)).movedim(-1, dim)
     total = losses.sum()
     if reduction == "mean":
-        total = total / ((places >= 0) & (x > -math.inf)).sum()
-    return total.to(scores.dtype)
+        total = total / counted.sum()
+    return total.to(dtype_of_loss(scores))
 
 
 class PermutationCrossEntropyLoss(Tempered):

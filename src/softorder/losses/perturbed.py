@@ -11,6 +11,7 @@ from torch import Tensor
 from softorder import _axis, _check, hard
 from softorder.kernels._autograd import once
 from softorder.losses._lists import reduce_rows
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._numbers import Numbered
 from softorder.ops._perturbed import Draws, check_noise, draws
 
@@ -77,10 +78,10 @@ def perturbed_fenchel_young(
     size = sums if k is None else _axis.per_row(k, x)
     _check.whole("k", size, "for a perturbed loss")
     if x.shape[-1] == 0:
-        return reduce_rows(x.sum(-1), present > 0, reduction, scores.dtype)
+        return reduce_rows(x.sum(-1), present > 0, reduction, dtype_of_loss(scores))
     tau = _axis.per_row(temperature, x).to(x.dtype).expand(x.shape[:-1])
     losses = _Loss.apply(x, tau.unsqueeze(-1), y, size, draws(noise, samples, generator))
-    return reduce_rows(losses, present > 0, reduction, scores.dtype)
+    return reduce_rows(losses, present > 0, reduction, dtype_of_loss(scores))
 
 
 class _Loss(torch.autograd.Function):

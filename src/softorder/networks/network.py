@@ -25,6 +25,12 @@ class Network:
     A comparator (i, j), i < j, leaves the smaller of its two values on wire i and the larger on
     wire j. Behind the last layer the j-th smallest value is on the wire `outputs[j]`.
 
+    Args:
+        kind: its name, such as "bitonic".
+        n: the number of wires.
+        outputs: the wires on which values come out, the smallest first.
+        comparators: for every layer, (2, m) integers: the wires i of its m comparators, then j.
+
     >>> import softorder as so
     >>> network = so.networks.sorting_network(4)
     >>> network.layers

@@ -101,6 +101,7 @@ class KHotGate(Tempered):
 
     def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
         """Choices (*sample_shape, *logits.shape): random ones in training, else the best one."""
+        _check.shape("sample_shape", sample_shape)
         if self.training:
             return self._draw(sample_shape, logits)
         best = _best(self.law(logits))
@@ -121,7 +122,7 @@ class KHotGate(Tempered):
             logits: for a gate without its own: (items, n), or (n,) for one choice for all.
         """
         features = x.movedim(self.dim, -1)
-        _check.gates.inputs(tuple(features.shape), self.features, logits)
+        _check.gates.inputs(features, self.features, logits)
         items = features.shape[:1] if features.dim() > 1 else ()
         if logits is not None and logits.dim() > 1:
             items = torch.Size()

@@ -49,6 +49,7 @@ def perturb(
     _check.floating("scores", scores)
     _check.choice("noise", noise, NOISES)
     _check.scale(scale, scores)
+    _check.shape("sample_shape", sample_shape)
     many = scores.expand(*sample_shape, *scores.shape)
     wide = torch.promote_types(scores.dtype, torch.float32)
     drawn = NOISES[noise].draw(torch.empty(many.shape, dtype=wide, device=many.device), generator)

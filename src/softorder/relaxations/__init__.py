@@ -15,7 +15,6 @@ from softorder.relaxations._base import (
     MethodTable,
     find,
     find_any,
-    methods,
     register,
 )
 from softorder.relaxations.baselines import RenormalizedSigmoid, SequentialSoftmax, SoftmaxKTimes
@@ -44,6 +43,5 @@ __all__ = [
     "TransportPlan",
     "find",
     "find_any",
-    "methods",
     "register",
 ]

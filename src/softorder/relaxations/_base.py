@@ -32,6 +32,10 @@ class Method:
     Claims are promises: the laws tests hold every method to them. A law that a method breaks, by
     its definition and not by a bug, is named in `breaks`; its docstring says why, and the tests
     show that it does.
+
+    >>> import softorder as so
+    >>> so.relaxations.find("soft_topk", "uniform").good_for
+    'exact zeros and ones: the projection onto the capped simplex'
     """
 
     name: str
@@ -83,7 +87,16 @@ def register(method: Method, aliases: tuple[str, ...] = ()) -> None:
 
 
 def find(operator: str, name: str) -> Method:
-    """The method of that name that serves the operator."""
+    """The method of that name that serves the operator.
+
+    Args:
+        operator: as in `so.methods()`, say "soft_topk".
+        name: as in `method=`.
+
+    >>> import softorder as so
+    >>> so.relaxations.find("soft_rank", "laplace").smoothness
+    'once, f has a kink'
+    """
     method = _registry.get((operator, name))
     if method is None:
         known = (name for served, name in _registry if served == operator)
@@ -92,7 +105,16 @@ def find(operator: str, name: str) -> Method:
 
 
 def find_any(operators: tuple[str, ...], name: str) -> tuple[str, Method]:
-    """The first of the operators that a method of that name serves, and the method."""
+    """The first of the operators that a method of that name serves, and the method.
+
+    Args:
+        operators: as in `so.methods()`, the most wanted first.
+        name: as in `method=`.
+
+    >>> import softorder as so
+    >>> so.relaxations.find_any(("soft_sort", "soft_topk"), "soft")[0]
+    'soft_topk'
+    """
     for operator in operators:
         if (operator, name) in _registry:
             return operator, _registry[operator, name]

@@ -56,6 +56,11 @@ class SequentialSoftmax(MaskMethod):
     scores, so that scores and temperature cannot be rescaled together; equal scores make each other
     unlikely, so that others may overtake them, even as τ → 0; and n rounds do not take everything.
     Papers: Plötz & Roth (2018); Xie & Ermon (2019).
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([2.0, 1.0, 0.0])
+    >>> so.soft_topk(scores, 2, method=so.relaxations.SequentialSoftmax(), temperature=0.5)
+    tensor([0.9927, 0.8656, 0.1418])
     """
 
     name = "sequential_softmax"
@@ -126,6 +131,11 @@ class SoftmaxKTimes(MaskMethod):
     order in which they are given, so that nothing is even as τ → ∞ and ties are unlike the hard
     ones as τ → 0; and n rounds do not take everything.
     Paper: SOFT top-k (Xie et al. 2020), "softmax k times", a baseline of its nearest neighbours.
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([2.0, 1.0, 0.0])
+    >>> so.soft_topk(scores, 2, method=so.relaxations.SoftmaxKTimes(), temperature=0.5)
+    tensor([0.8668, 0.9981, 0.1351])
     """
 
     name = "softmax_k_times"
@@ -188,6 +198,11 @@ class RenormalizedSigmoid(MaskMethod):
     What it breaks: as τ → 0 all positive scores share k, not the k largest (or, if they are fewer,
     all others share what they leave); a common shift of the scores changes p.
     Paper: Pervez et al. (2023).
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([2.0, 1.0, 0.0])
+    >>> so.soft_topk(scores, 2, method=so.relaxations.RenormalizedSigmoid(), temperature=0.5)
+    tensor([0.8312, 0.7456, 0.4232])
     """
 
     name = "renormalized_sigmoid"

@@ -47,6 +47,14 @@ class FSumMethod(Method):
 
     Scores are sorted once. Sums over sorted scores take O(n), for densities of the user's O(n²)
     time and O(n) memory, and derivatives are made of the same sums.
+
+    Args:
+        density: F, see `so.densities`.
+
+    >>> import torch, softorder as so
+    >>> method = so.relaxations.FSumMethod(so.densities.Laplace())
+    >>> so.soft_rank(torch.tensor([2.0, 1.0, 0.0]), method=method)
+    tensor([2.7484, 2.0000, 1.2516])
     """
 
     operators = tuple(_FAST)

@@ -29,9 +29,11 @@ class MatrixMethod(Method):
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
+        # Rows of P sum to 1, so it may be any place: near the scores little cancels.
+        middle = _middle(scores.detach())
         if _check.known_finite(scores):
-            return (p * scores.unsqueeze(-2)).sum(-1)
-        return Completion.of(scores, descending).values_of(p, scores)
+            return middle + (p * (scores - middle).unsqueeze(-2)).sum(-1)
+        return middle + Completion.of(scores, descending).values_of(p, scores - middle)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
@@ -50,6 +52,14 @@ class MatrixMethod(Method):
         p = self.soft_permutation(scores, temperature, True, weights.shape[-1])
         p = (p * weights.unsqueeze(-1)).sum(-2)
         return torch.where(scores == -math.inf, 0.0, p)
+
+
+def _middle(scores: Tensor) -> Tensor:
+    """Of the finite scores of every row, a column; 0 where there are none."""
+    finite = scores.isfinite()
+    low, high = (torch.where(finite, scores, sign * math.inf) for sign in (1, -1))
+    middle = 0.5 * low.amin(-1, keepdim=True) + 0.5 * high.amax(-1, keepdim=True)
+    return torch.where(middle.isfinite(), middle, 0.0)
 
 
 def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:

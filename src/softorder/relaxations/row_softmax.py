@@ -77,6 +77,11 @@ class SoftSort(RowSoftmaxMethod):
     rows that it leaves, so that sorted values may fall.
 
     Paper: SoftSort (Prillo & Eisenschlos 2020).
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([2.0, 1.0, 0.0])
+    >>> so.soft_sort(scores, method=so.relaxations.SoftSort(), temperature=0.1).numpy().round(3)
+    array([0., 1., 2.], dtype=float32)
     """
 
     name = family = "softsort"
@@ -94,6 +99,11 @@ class NeuralSort(RowSoftmaxMethod):
     that two copies of every score do not get the halves of one, and ranks may leave [1, n].
 
     Paper: NeuralSort (Grover et al. 2019).
+
+    >>> import torch, softorder as so
+    >>> scores = torch.tensor([2.0, 1.0, 0.0])
+    >>> so.soft_sort(scores, method=so.relaxations.NeuralSort(), temperature=0.1).numpy().round(3)
+    array([0., 1., 2.], dtype=float32)
     """
 
     name = family = "neuralsort"

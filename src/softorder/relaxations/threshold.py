@@ -39,6 +39,14 @@ class ThresholdMethod(Method):
     p_i = F((x_i - b)/τ). With d_i = f((x_i - b)/τ)/τ, q = d/Σd and upstream v:
 
         ∂L/∂x = d ⊙ (v - <q,v>)     ∂L/∂k = <q,v>     ∂L/∂τ = -(1/τ) Σ v_i d_i (x_i - <q,x>)
+
+    Args:
+        density: F, see `so.densities`.
+
+    >>> import torch, softorder as so
+    >>> method = so.relaxations.ThresholdMethod(so.densities.Laplace())
+    >>> so.soft_topk(torch.tensor([2.0, 1.0, 0.0]), 1, method=method)
+    tensor([0.6453, 0.2593, 0.0954])
     """
 
     operators = ("soft_topk", "log_soft_topk")

@@ -149,7 +149,8 @@ class Sinkhorn(Method):
         ranks = (p * places.unsqueeze(-1)).sum(-2)
         present = (scores > -math.inf).sum(-1, keepdim=True)
         behind = ((present + 1 + n) / 2).to(ranks.dtype)
-        return torch.where(scores == -math.inf, behind, ranks).to(scores.dtype)
+        absent = (scores == -math.inf) & ~ranks.isnan()
+        return torch.where(absent, behind, ranks).to(scores.dtype)
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         finite = scores.isfinite()
@@ -159,7 +160,9 @@ class Sinkhorn(Method):
         moved = self._transport.sums(scores, temperature, descending, beside)
         if moved is None:
             p = self._sorted(scores, temperature, descending)
-            moved = (p * beside.unsqueeze(-2)).sum(-1)
+            spoiled = scores.isnan().any(-1, keepdim=True)
+            p = torch.where(spoiled.unsqueeze(-1), 0.0, p)  # that no gradient passes
+            moved = torch.where(spoiled, math.nan, (p * beside.unsqueeze(-2)).sum(-1))
         values = middle + moved
         values = transport_rows.complete(values, scores, descending)
         values = -ascending(-values) if descending else ascending(values)

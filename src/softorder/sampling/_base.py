@@ -24,6 +24,15 @@ class Design(ABC):
     each row. Only `sample` is always there; `offers` names the rest, which is differentiable.
 
     Claims are promises: the tests hold every design to them.
+
+    Args:
+        rows: probabilities or logits, as `takes` says, (..., n).
+        size: how many units are drawn of each row.
+
+    >>> import torch, softorder as so
+    >>> design, probs = so.sampling.find("pivotal"), torch.tensor([0.5, 0.3, 0.2])
+    >>> design.from_probs(probs, torch.tensor(1)).inclusion()
+    tensor([0.5000, 0.3000, 0.2000])
     """
 
     name: ClassVar[str]
@@ -108,7 +117,15 @@ def register(design: type[Design]) -> type[Design]:
 
 
 def find(design: str | type[Design]) -> type[Design]:
-    """The design of that name, or a design itself."""
+    """The design of that name, or a design itself.
+
+    Args:
+        design: a name of `so.sampling.designs()`, or a Design of your own.
+
+    >>> import softorder as so
+    >>> so.sampling.find("pivotal").exact
+    True
+    """
     if isinstance(design, str):
         _check.choice("design", design, sorted(_registry))
         return _registry[design]

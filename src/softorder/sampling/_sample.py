@@ -45,6 +45,7 @@ def sample(
     """
     _check.probs(probs)
     _check.scores(probs, dim)
+    _check.shape("sample_shape", sample_shape)
     kind = find(design)
     rows = _axis.rows(probs.detach(), dim, largest=True, mask=None)
     extended = extend(rows)

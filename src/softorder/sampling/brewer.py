@@ -16,6 +16,11 @@ class Brewer(Design):
     one with probability proportional to
 
         π_i (A - π_i) / (A - m π_i)
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="brewer", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "brewer"

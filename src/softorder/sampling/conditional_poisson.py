@@ -20,6 +20,11 @@ class ConditionalPoisson(ExponentialDesign):
     are its natural parameters: log P(x) = <θ,x> - log Z(θ), where ∇ log Z = E[x] are the inclusion
     probabilities and ∇² log Z = Cov(x). All of these cost O(n). `from_probs` finds the θ of given
     inclusion probabilities by Newton's method.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="conditional_poisson", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "conditional_poisson"

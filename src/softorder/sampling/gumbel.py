@@ -17,6 +17,11 @@ class GumbelTopK(Design):
     inclusion probabilities are *not* its parameters, nor `so.soft_topk` of them, and have no closed
     form: no mean here, and no way to ask for given probabilities. `from_probs` draws in
     proportion to π.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="gumbel_topk", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "gumbel_topk"

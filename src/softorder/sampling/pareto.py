@@ -39,6 +39,11 @@ class Pareto(ExponentialDesign):
     """The fastest design of fixed size: as fast as a top-k. Its inclusion probabilities are near π.
 
     How near, `inclusion` tells exactly; the difference vanishes as V = Σ π(1-π) grows.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="pareto", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "pareto"
@@ -67,7 +72,13 @@ class Pareto(ExponentialDesign):
 
 @register
 class AdjustedPareto(Pareto):
-    """Pareto sampling with other logits, found so that the inclusion probabilities are π."""
+    """Pareto sampling with other logits, found so that the inclusion probabilities are π.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="pareto_adjusted", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
+    """
 
     name = "pareto_adjusted"
     exact = True

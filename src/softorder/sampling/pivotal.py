@@ -39,7 +39,13 @@ def fight(a: Tensor, b: Tensor, i: Tensor, j: Tensor, level: Tensor) -> Fight:
 
 @register
 class Pivotal(Design):
-    """Fights in a tournament of random pairs: log n rounds, exact probabilities, high entropy."""
+    """Fights in a tournament of random pairs: log n rounds, exact probabilities, high entropy.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="pivotal", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
+    """
 
     name = "pivotal"
     cost = "O(n log n)"
@@ -69,6 +75,11 @@ class OrderedPivotal(Design):
 
     Neighbours then seldom come together: as in systematic sampling, every first part of the units
     gets its share up to one unit, but with more randomness.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="pivotal_ordered", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "pivotal_ordered"

@@ -13,6 +13,11 @@ class Poisson(Design):
     """Every unit by itself: x_i = 1 with probability π_i, so the number of units is random.
 
     log P(x) = Σ x log π + (1-x) log(1-π), and units are independent: P(x_i = x_j = 1) = π_i π_j.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([1.0, 0.5, 0.0])
+    >>> so.sampling.sample(probs, design="poisson", sample_shape=(99,)).amax(0)
+    tensor([1., 1., 0.])
     """
 
     name = "poisson"

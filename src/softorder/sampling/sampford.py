@@ -19,6 +19,11 @@ class Sampford(ExponentialDesign):
     A draw marks a unit with probability proportional to c_i P(x_i = 1), c = 1 - π, under the law
     without the sum, then draws the other k - 1 units from that law given the marked one. That is
     exact, and never rejects; Sampford's own procedure draws until k units are distinct.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="sampford", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "sampford"

@@ -15,6 +15,11 @@ class Systematic(Design):
     With C_i = π_1 + … + π_i and one uniform number U,  x_i = ⌊C_i + U⌋ - ⌊C_{i-1} + U⌋. Every run
     of neighbours gets its share up to one unit; only about n different subsets can occur, so the
     order of the units matters and most pairs are never drawn together.
+
+    >>> import torch, softorder as so
+    >>> probs = torch.tensor([0.9, 0.6, 0.4, 0.1])
+    >>> so.sampling.sample(probs, design="systematic", sample_shape=(9,)).sum(-1).unique()
+    tensor([2.])
     """
 
     name = "systematic"

@@ -24,7 +24,7 @@ def _contents(session: Session) -> dict[str, str]:
     return {
         "machine": f"softorder {so.__version__}, torch {torch.__version__}, "
         f"Python {platform.python_version()}, {torch.get_num_threads()} threads",
-        "seeds": str(len(session.preset.seeds)),
+        "spread_note": session.spread_note(),
         "accuracy_table": session.accuracy_table().html(),
         "accuracy": plots.accuracy(session),
         "losses": plots.losses(session),

@@ -94,13 +94,13 @@ class Session:
         ]
 
     def introduction(self) -> str:
-        count = len(load(0).labels)
+        count, splits = len(load(0).labels), len(self.preset.seeds)
         return (
             f"softorder {so.__version__} on handwritten digits: {count} training images, "
-            f"{len(self.preset.seeds)} random splits × {self.preset.steps} steps. A network learns "
-            f"features through the vote of a query's {K} soft neighbours ({QUERIES} queries, "
-            f"{count - QUERIES} templates a step); test images are classified by their {K} hard "
-            "neighbours."
+            f"{splits} random split{'s' * (splits > 1)} × {self.preset.steps} steps. A network "
+            f"learns features through the vote of a query's {K} soft neighbours ({QUERIES} "
+            f"queries, {count - QUERIES} templates a step); test images are classified by their "
+            f"{K} hard neighbours."
         )
 
     def accuracy_table(self) -> Table:
@@ -112,6 +112,15 @@ class Session:
                 accuracy += f" ± {statistics.pstdev(row.accuracies):.2%}"
             table.add(row.trained, row.predicted, accuracy, pace)
         return table
+
+    def spread_note(self) -> str:
+        splits = len(self.preset.seeds)
+        if splits == 1:
+            return "One random split only: differences of a percent or two are chance."
+        return (
+            f"Mean ± standard deviation over {splits} random splits. Read differences smaller than "
+            "that spread, such as those between the densities, as chance."
+        )
 
     def temperature_note(self) -> str:
         chosen = ", ".join(f"{method} {self.temperature(method):.2g}" for method in METHODS)

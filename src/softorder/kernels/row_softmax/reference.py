@@ -1,9 +1,14 @@
-"""Rows of SoftSort and NeuralSort in plain torch, differentiable: a sort and a table of logits."""
+"""Rows of SoftSort and NeuralSort in plain torch, differentiable: a sort and a table of logits.
+
+Where scores tie, |x_i - x_l| has a kink, and so has the j-th of them. There the derivative is the
+mean of those on all sides: 0 for |x_i - x_l|, and an equal share for each of those that tie.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +19,7 @@ from softorder.kernels._operators import no_gradient
 from softorder.kernels.formulas import column, inverse
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
+from softorder.kernels.sort.rows import sums_before, ties
 
 
 def matrix(scores: Tensor, temperature: Tensor, descending: bool, family: str, k: int) -> Tensor:
@@ -57,35 +63,51 @@ def _finite_rows(
 ) -> Tensor:
     """Of finite scores, of which only what is live (None: all) takes part."""
     n = x.shape[-1]
-    order = sort(x if live is None else torch.where(live, x, torch.inf)).order
+    values, order = sort((x if live is None else torch.where(live, x, torch.inf)).detach())
     place = torch.arange(k, device=x.device).expand(*x.shape[:-1], k)
     count = torch.full_like(x[..., :1], n) if live is None else live.sum(-1, keepdim=True)
     if descending:
         place = count.long() - 1 - place
+    order = _Order(order, *ties(values))
     logits = _LOGITS[family](x, live, order, place.clamp(0, n - 1), count.to(x.dtype))
     scale = column(inverse(temperature, logits.dtype))
     return _softmax(logits, live, scale, x.dtype)
+
+
+class _Order(NamedTuple):
+    """What sorts the scores; and the places [first, last) that each shares with its equals."""
+
+    places: Tensor
+    first: Tensor
+    last: Tensor
+
+    def sums(self, ordered: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ of what is in order, before the first of each one's equals and up to the last."""
+        return sums_before(ordered, self.first, self.last)
 
 
 # ---- the logits (..., k, n) of k ascending places; `order` sorts x, `count` of them are live ----
 
 
 def _softsort(
-    x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
+    x: Tensor, live: Tensor | None, order: _Order, place: Tensor, count: Tensor
 ) -> Tensor:
-    anchors = x.gather(-1, order.gather(-1, place))
+    ordered = x.gather(-1, order.places)
+    before, upto = order.sums(ordered - ordered.detach())
+    share = (upto - before) / (order.last - order.first)  # 0, with the derivative of a mean
+    anchors = (ordered.detach() + share).gather(-1, place)
     gap = anchors.unsqueeze(-1) - x.unsqueeze(-2)
     return -torch.maximum(gap, -gap)  # |gap|, which inductor 2.13 differentiates wrongly here
 
 
 def _neuralsort(
-    x: Tensor, live: Tensor | None, order: Tensor, place: Tensor, count: Tensor
+    x: Tensor, live: Tensor | None, order: _Order, place: Tensor, count: Tensor
 ) -> Tensor:
     """Large parts of the logits cancel: in float64.
 
     A common shift of the scores shifts whole rows of them: start from the smallest.
     """
-    x = x.double() - x.detach().gather(-1, order[..., :1])
+    x = x.double() - x.detach().gather(-1, order.places[..., :1])
     distances = _distances(x if live is None else torch.where(live, x, 0.0), order, count.double())
     slope = (2 * place + 1 - count).unsqueeze(-1)
     return slope * x.unsqueeze(-2) - distances.unsqueeze(-2)
@@ -94,16 +116,17 @@ def _neuralsort(
 _LOGITS: dict[str, Callable[..., Tensor]] = {"softsort": _softsort, "neuralsort": _neuralsort}
 
 
-def _distances(x: Tensor, order: Tensor, count: Tensor) -> Tensor:
+def _distances(x: Tensor, order: _Order, count: Tensor) -> Tensor:
     """Σ_l |x_i - x_l| over the first `count` of the sorted scores, x being 0 behind them.
 
-    With p scores below x_i, whose sum is C_p, and T the sum of all: (2p - n) x_i + T - 2 C_p.
+    With x_i's equals at the places [p, q), C_p the sum of what is before p, and T the sum of all:
+    (p + q - n) x_i + T - C_p - C_q.
     """
-    ordered = x.gather(-1, order)
-    below = torch.arange(x.shape[-1], device=x.device)
-    upto = ordered.cumsum(-1)
-    sums = (2 * below - count) * ordered + upto[..., -1:] - 2 * (upto - ordered)
-    return torch.empty_like(sums).scatter(-1, order, sums)
+    ordered = x.gather(-1, order.places)
+    before, upto = order.sums(ordered)
+    sums = (order.first + order.last - count) * ordered + ordered.sum(-1, keepdim=True)
+    sums = sums - before - upto
+    return torch.empty_like(sums).scatter(-1, order.places, sums)
 
 
 def _softmax(logits: Tensor, live: Tensor | None, scale: Tensor, dtype: torch.dtype) -> Tensor:

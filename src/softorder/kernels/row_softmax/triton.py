@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,12 +15,12 @@ from softorder.kernels._triton_compile import LENGTHS, Configuration
 from softorder.kernels.row_softmax.triton_rows import (
     row_softmax_above,
     row_softmax_columns,
-    row_softmax_finish,
     row_softmax_forward,
     row_softmax_order,
     row_softmax_sums,
 )
 from softorder.kernels.sort import sort
+from softorder.kernels.sort.rows import sums_before, ties
 
 
 class Tile(NamedTuple):
@@ -105,9 +106,8 @@ def vjp(
     scores, _, order, taken = kept
     x, v = scores.contiguous(), upstream.contiguous()
     n, count = x.shape[-1], taken.numel()
-    out = torch.empty_like(x)
     if v.numel() == 0:
-        return out.zero_(), no_gradient(out)
+        return torch.zeros_like(x), no_gradient(x)
     ask = Problem.of(x, order, taken, temperature, descending, family)
     sums = x.new_empty(3, count, k, dtype=torch.float64)
     found = x.new_empty(1 + ask.neural, count, n, dtype=torch.float64)
@@ -117,9 +117,42 @@ def vjp(
     launch(row_softmax_sums, grid, x.device, size.warps, v, *ask.inputs, sums, *numbers)
     grid = (count, -(-n // size.width))
     launch(row_softmax_columns, grid, x.device, size.warps, v, *ask.inputs, sums, found, *numbers)
-    rest = k, n, ask.neural, descending, _scan(n)
-    launch(row_softmax_finish, (count,), x.device, 4, order, taken, sums, found, out, *rest)
-    return out, no_gradient(out)
+    return _finished(x, order, taken, sums, found, descending, ask.neural), no_gradient(x)
+
+
+def _finished(
+    x: Tensor,
+    order: Tensor,
+    taken: Tensor,
+    sums: Tensor,
+    found: Tensor,
+    descending: bool,
+    neural: bool,
+) -> Tensor:
+    """Adds to what the columns found what other scores depend on; what ties shares it equally.
+
+    With a score's equals at the places [p, q) in order and c = Σ D, NeuralSort adds (p + q) c less
+    the sums of c from p on and from q on; SoftSort the mean of what the anchors at [p, q) got.
+    """
+    n, order = x.shape[-1], order.long()
+    live = torch.arange(n, device=x.device) < taken.unsqueeze(-1)
+    ordered = x.gather(-1, order)
+    first, last = ties(torch.where(live, -ordered if descending else ordered, math.inf))
+    found = found.view(-1, *x.shape)
+    one = torch.where(live, found[0].gather(-1, order), 0.0)
+    if neural:
+        before, upto = sums_before(one, first, last)
+        rest = 2 * one.sum(-1, keepdim=True) - before - upto
+        gradient = found[1].gather(-1, order) + (first + last) * one - rest
+        gradient = gradient if descending else -gradient
+    else:
+        anchors = torch.zeros_like(one)
+        k = min(sums.shape[-1], n)
+        anchors[..., :k] = sums[2].view(*x.shape[:-1], -1)[..., :k]
+        before, upto = sums_before(torch.where(live, anchors, 0.0), first, last)
+        gradient = one + (upto - before) / (last - first)
+    gradient = torch.where(live, gradient, 0.0).to(x.dtype)
+    return torch.empty_like(x).scatter(-1, order, gradient)
 
 
 class Problem(NamedTuple):
@@ -211,13 +244,10 @@ def _of_family(
 
 def _of_order(x: str, descending: bool, lengths: Sequence[int]) -> Iterator[Configuration]:
     down = "descending" if descending else "ascending"
-    finish = ("*i32", "*i32", "*fp64", "*fp64", x, "i32", "i32")
     for width in dict.fromkeys(map(_scan, lengths)):
         for name, kernel, types, constants in (
             ("order", row_softmax_order, (x, "*i64", "*i32", "*i32", "i32"), ()),
             ("sums above", row_softmax_above, (x, "*i32", "*i32", "*fp64", "i32"), ()),
-            ("softsort: finish", row_softmax_finish, finish, (False,)),
-            ("neuralsort: finish", row_softmax_finish, finish, (True,)),
         ):
             constants = (*constants, descending, width)
             label = f"{name}, {down}, {width} scores"

@@ -247,43 +247,6 @@ def row_softmax_columns(
         tl.store(out + size * n, two, mask=column < n)
 
 
-@triton.jit
-def row_softmax_finish(
-    order,
-    taken,
-    sums,
-    found,
-    by_scores,
-    k,
-    n,
-    neural: tl.constexpr,
-    descending: tl.constexpr,
-    width: tl.constexpr,
-):
-    """Adds to what the columns found what other scores depend on, walking a row from its end.
-
-    NeuralSort: 2 (how many are before) c - 2 Σ c of those behind, with c = Σ D.
-    """
-    row, rows = tl.program_id(0).to(tl.int64), tl.num_programs(0).to(tl.int64)
-    count = tl.load(taken + row)
-    behind = tl.full((1,), 0.0, tl.float64)
-    for begin in range(0, n, width):
-        place = n - 1 - begin - tl.arange(0, width)
-        there, live = place >= 0, (place >= 0) & (place < count)
-        at = row * n + tl.load(order + row * n + place, mask=there, other=0)
-        one = tl.load(found + at, mask=live, other=0.0)
-        if neural:
-            two = tl.load(found + rows * n + at, mask=live, other=0.0)
-            following = behind + tl.cumsum(one, 0) - one
-            behind += tl.sum(one, 0)
-            gradient = two + 2.0 * (place.to(tl.float64) * one - following)
-            gradient = gradient if descending else -gradient
-        else:
-            anchor = sums + 2 * rows * k + row * k + place
-            gradient = one + tl.load(anchor, mask=live & (place < k), other=0.0)
-        tl.store(by_scores + at, tl.where(live, gradient, 0.0), mask=there)
-
-
 # ---- parts --------------------------------------------------------------------------------------
 
 

@@ -108,6 +108,22 @@ def rows_of(values: Tensor, order: Tensor) -> SortedRows:
     return SortedRows(values, order, finite, n - absent, spoiled)
 
 
+def ties(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The places [first, last) that every one of the ascending values shares with its equals."""
+    place = torch.arange(values.shape[-1], device=values.device).expand(values.shape)
+    rises = values[..., 1:] != values[..., :-1]
+    ends = torch.ones_like(values[..., :1], dtype=torch.bool)
+    first = torch.where(torch.cat([ends, rises], -1), place, 0).cummax(-1).values
+    behind = torch.where(torch.cat([rises, ends], -1), place + 1, values.shape[-1])
+    return first, behind.flip(-1).cummin(-1).values.flip(-1)
+
+
+def sums_before(ordered: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ of what is in order, before these places."""
+    upto = torch.cat([torch.zeros_like(ordered[..., :1]), ordered.cumsum(-1)], -1)
+    return upto.gather(-1, first), upto.gather(-1, last)
+
+
 def ascending(t: Tensor) -> Tensor:
     """t, which ascends but for roundings, without those."""
     return t + (t.detach().cummax(-1).values - t.detach()).nan_to_num(0.0)

@@ -45,7 +45,7 @@ def backward(
     pdf = density_of(density).anchored.pdf(u)
     finite = b[0].isfinite()
     if not (at_hand(b) and finite.all()):
-        pdf *= finite.unsqueeze(-1)
+        pdf = torch.where(finite.unsqueeze(-1), pdf, 0.0)
     scale = inverse(temperature.to(x.device), x.dtype)
     by_scores, by_row = vjp(v, u, pdf, scale)
     return laid_out(by_scores, scores), by_row if by_temperature else by_row[:1].clone()

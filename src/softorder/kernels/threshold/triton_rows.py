@@ -131,7 +131,7 @@ def topk_backward(
             total_fv += sums[1]
             total_fu += sums[2]
             total_fuv += sums[3]
-    mean, by_tau, flat = row_gradients(total_f, total_fv, total_fu, total_fuv, centre, tau)
+    mean, by_tau, flat = row_gradients(total_f, total_fv, total_fu, total_fuv, tau)
     tl.store(by_row + row, mean, mask=inside)
     if by_temperature:
         tl.store(by_row + rows + row, by_tau, mask=inside)
@@ -192,7 +192,7 @@ def result(x, centre, rest, temperature, density: tl.constexpr):
     u = tl.where(x == centre, -rest, (x - centre) - beside) * scale[:, None]
     tail, _, _ = law.values(u, density)
     p = tl.where(u < law.middle(density), tail, 1.0 - tail)
-    return tl.where(x == -infinite, 0.0, p)
+    return tl.where((x == -infinite) & (centre == centre), 0.0, p)  # a NaN spoils its whole row
 
 
 @triton.jit
@@ -218,15 +218,14 @@ def gradient_sums(v, u, pdf):
 
 
 @triton.jit
-def row_gradients(total_f, total_fv, total_fu, total_fuv, centre, temperature):
+def row_gradients(total_f, total_fv, total_fu, total_fuv, temperature):
     """∂L/∂k = <q, v> and ∂L/∂τ = -Σ v d (u - <q, u>), with d = f(u)/τ and q = d/Σd.
 
-    Both are 0 where Σ f is, which is also told. A NaN of the threshold stays.
+    Both are 0 where Σ f is, which is also told.
     """
     flat = ~(total_f > 0.0)
-    stain = tl.where(centre == centre, 0.0, float("nan")).to(tl.float64)
-    mean = tl.where(flat, 0.0, total_fv / tl.where(flat, 1.0, total_f)) + stain
-    by_temperature = tl.where(flat, 0.0, -(total_fuv - mean * total_fu) / temperature) + stain
+    mean = tl.where(flat, 0.0, total_fv / tl.where(flat, 1.0, total_f))
+    by_temperature = tl.where(flat, 0.0, -(total_fuv - mean * total_fu) / temperature)
     return mean, by_temperature, flat
 
 
@@ -236,4 +235,4 @@ def score_gradients(v, pdf, mean, flat, temperature):
     inverse = (1.0 / temperature).to(pdf.dtype)[:, None]
     mean = mean.to(pdf.dtype)[:, None]
     live = (pdf > 0.0) & ~flat[:, None]
-    return tl.where(live, pdf * inverse * (v - mean), mean * 0.0)
+    return tl.where(live, pdf * inverse * (v - mean), 0.0)

@@ -263,7 +263,7 @@ def topk_write_gradients(
     total_fv = tl.sum(tl.load(first + pieces + at, mask=at < pieces, other=0.0), 1)
     total_fu = tl.sum(tl.load(first + 2 * pieces + at, mask=at < pieces, other=0.0), 1)
     total_fuv = tl.sum(tl.load(first + 3 * pieces + at, mask=at < pieces, other=0.0), 1)
-    mean, by_tau, flat = row_gradients(total_f, total_fv, total_fu, total_fuv, centre, tau)
+    mean, by_tau, flat = row_gradients(total_f, total_fv, total_fu, total_fuv, tau)
     if tl.program_id(1) == 0:
         tl.store(by_row + row, mean)
         if by_temperature:

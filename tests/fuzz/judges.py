@@ -1,0 +1,239 @@
+"""Who judges an answer: another computation of it, and what must hold of any.
+
+Two answers are compared in units of the accuracy that is stated for the format; up to `ALLOWED` of
+them are rounding. A unit is relative to the scale of the result, or to the slopes of which a
+gradient is a sum: these may cancel.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+import softorder as so
+
+ALLOWED = 4
+_VALUES = {torch.float64: 1e-11, torch.float32: 5e-6}
+_GRADIENTS = {torch.float64: 1e-10, torch.float32: 2e-5}
+#: Layer after layer, or iteration after iteration, enlarges what rounding does.
+_HARSH = {"network": 1e3, "sinkhorn": 1e3, "sinkhorn_sort": 1e3, "sorted_soft": 1e3, "soft": 10}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call gave: the result, and the gradients by name."""
+
+    result: torch.Tensor
+    gradients: dict
+
+    def parts(self):
+        yield "the result", self.result
+        for name, gradient in self.gradients.items():
+            yield f"the gradient of {name}", gradient
+
+
+# ---- two answers ---------------------------------------------------------------------------------
+
+
+def agree(problem, one, other, whose):
+    """What two answers to the same problem disagree about, in words, if anything."""
+    if problem.name == "network" and _swamped(problem):
+        return ""
+    for (name, found), (_, expected) in zip(one.parts(), other.parts(), strict=True):
+        if name != "the result" and problem.operator in _LOGARITHMS and _blurred(problem):
+            return ""
+        if (found is None) != (expected is None):
+            return f"{name} is there in one of two only, beside {whose}"
+        if found is None or not found.numel():
+            continue
+        if found.shape != expected.shape:
+            return f"{name} has the shape {found.shape}, but {expected.shape} in {whose}"
+        most = torch.finfo(found.dtype).max
+        expected = expected.double()
+        expected = torch.where(expected.abs() > most, expected.sign() * math.inf, expected)
+        words = _apart(problem, name, found.double(), expected)
+        if words:
+            return f"{name} {words} in {whose}"
+    return ""
+
+
+_LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entropy")
+
+
+def _blurred(problem):
+    """Whether rounding moves a threshold in a wide gap by many τ, and with it who is nearest."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    eps = torch.finfo(torch.float64 if problem.scores.dtype is torch.float64 else torch.float32).eps
+    return _most(finite) * eps > 1e-3 * problem.temperature.min().item()
+
+
+def _swamped(problem):
+    """Whether comparators, which mix all scores, lose what τ tells apart."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    return _most(finite) > 1e4 * problem.temperature.min().item()
+
+
+def _apart(problem, name, found, expected):
+    finite = expected.isfinite()
+    other = (found != expected) & ~(found.isnan() & expected.isnan())
+    odd = torch.where(finite, ~found.isfinite(), other)
+    if odd.any():
+        return f"is {found[odd][0].item()}, but {expected[odd][0].item()}"
+    units = _units(
+        problem, name, torch.where(finite, found, 0.0), torch.where(finite, expected, 0.0)
+    )
+    at = units.flatten().argmax()
+    if units.flatten()[at] <= ALLOWED:
+        return ""
+    pair = f"{found.flatten()[at].item():.9g}, but {expected.flatten()[at].item():.9g}"
+    return f"is {units.max().item():.3g} units off: {pair}"
+
+
+def _units(problem, name, found, expected):
+    if name == "the result":
+        unit = _accuracy(problem, _VALUES) * _scale_of_result(problem, expected)
+    else:
+        unit = _accuracy(problem, _GRADIENTS) * _scale_of_gradient(problem, expected)
+    return (found - expected).abs() / (unit + _least(problem))
+
+
+def _accuracy(problem, stated):
+    dtype = problem.scores.dtype
+    computed = stated[dtype if dtype is torch.float64 else torch.float32]
+    rounded = torch.finfo(dtype).eps if dtype.itemsize == 2 else 0
+    return computed * _HARSH.get(problem.name, 1) + rounded
+
+
+def _least(problem):
+    """What the format cannot hold, and what underflows on the way."""
+    tiny = {torch.float64: 1e-290, torch.float16: 1e-7}
+    return tiny.get(problem.scores.dtype, 1e-30)
+
+
+def _scale_of_result(problem, expected):
+    n = problem.scores.shape[problem.dim]
+    if problem.operator in ("soft_topk", "soft_permutation"):
+        return 1.0
+    if problem.operator in ("soft_rank", "fsum", "laplace_sum"):
+        return float(max(n, 1))
+    if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+        finite = torch.where(problem.scores.isfinite(), problem.scores.double(), 0.0)
+        return _most(finite) + _most(problem.temperature) * math.log(n + 2) + expected.abs()
+    return 1 + expected.abs()
+
+
+def _scale_of_gradient(problem, expected):
+    """The largest one; and 1/τ, wherever a score has others near it."""
+    rows, tau = problem.rows, problem.temperature
+    if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+        return _most(expected) + 1  # shares of one
+    gaps = torch.where(rows.isfinite(), rows, math.nan).sort(-1).values.diff(dim=-1)
+    near = (gaps < 100 * tau.unsqueeze(-1)).any(-1)
+    alone = rows.isfinite().sum(-1) == 1
+    if problem.operator in ("soft_rank", "fsum"):  # a score is near itself
+        alone = near | True
+    return _most(expected) + _most(torch.where(near | alone, 1 / tau, 0.0))
+
+
+def _most(values):
+    return values.abs().amax().item() if values.numel() else 0.0
+
+
+# ---- one answer ----------------------------------------------------------------------------------
+
+
+def decent(problem, answer):
+    """What is wrong with an answer by itself, in words, if anything."""
+    if not problem.scores.numel() or problem.operator not in _DECENT:
+        return ""
+    rows = problem.rows
+    spoiled = rows.isnan().any(-1)
+    found = answer.result.double()
+    if problem.operator != "soft_permutation":
+        found = found.movedim(problem.dim, -1)
+    if found[~spoiled].isnan().any():
+        return "NaN in a row without one"
+    if not found[spoiled].isnan().all() and problem.operator != "permutation_cross_entropy":
+        return "a number in a row with a NaN"
+    words = _DECENT[problem.operator](problem, rows[~spoiled], found[~spoiled], ~spoiled)
+    return words or _decent_gradients(problem, answer, rows, spoiled)
+
+
+def _decent_gradients(problem, answer, rows, spoiled):
+    gradient = answer.gradients["scores"]
+    if gradient is None:
+        return ""
+    gradient = gradient.movedim(problem.dim, -1)
+    if (gradient[spoiled] != 0).any():
+        return "a row with a NaN has a gradient"
+    room = math.log10(torch.finfo(problem.scores.dtype).max) - 3
+    ordinary = -math.log10(problem.temperature.min().item()) < room
+    finite = (rows.isfinite() | (rows == -math.inf)).all(-1) & ~spoiled
+    if ordinary and not gradient[finite].isfinite().all():
+        return "a gradient of finite scores is not finite"
+    return ""
+
+
+def _decent_weights(problem, rows, found, kept):
+    slack = 100 * _accuracy(problem, _VALUES)
+    most = 1 if _keeps(problem, "stays_between_zero_and_one") else math.inf
+    if (found < -slack).any() or (found > most + slack).any():
+        return f"weights from {found.min().item():.9g} to {found.max().item():.9g}"
+    if found[rows == -math.inf].any():
+        return "what takes no part has a weight"
+    if not _keeps(problem, "too_few_available_are_all_taken"):
+        return ""
+    k = torch.as_tensor(problem.options["k"], dtype=torch.float64).expand(kept.shape)[kept]
+    goal = torch.minimum(k, (rows > -math.inf).sum(-1).double())
+    lost = (found.sum(-1) - goal).abs() / (1 + goal)
+    return f"the sum is off by {_most(lost):.3g}" if (lost > 10 * slack).any() else ""
+
+
+def _decent_logarithms(problem, rows, found, kept):
+    return "a logarithm above 0" if (found > 100 * _accuracy(problem, _VALUES)).any() else ""
+
+
+def _decent_ranks(problem, rows, found, kept):
+    n, slack = rows.shape[-1], 100 * _accuracy(problem, _VALUES) * rows.shape[-1]
+    if problem.name in ("softsort", "neuralsort"):  # whose columns do not sum to one
+        return ""
+    if (found < 1 - slack).any() or (found > n + slack).any():
+        return f"ranks from {found.min().item():.9g} to {found.max().item():.9g}"
+    return ""
+
+
+def _decent_sorts(problem, rows, found, kept):
+    if problem.name == "network":  # whose order holds in the limit only
+        return ""
+    steps = found.diff(dim=-1) * (-1 if problem.options["descending"] else 1)
+    size = _most(torch.where(found.isfinite(), found, 0.0))
+    slack = 10 * _accuracy(problem, _VALUES) * (1 + size)
+    return "a sort that is not in order" if (steps < -slack).any() else ""
+
+
+def _decent_permutations(problem, rows, found, kept):
+    slack = 100 * _accuracy(problem, _VALUES)
+    lost = _most(found.sum(-1) - 1)
+    if (found < -slack).any() or (found > 1 + slack).any():
+        return f"entries from {found.min().item():.9g} to {found.max().item():.9g}"
+    return f"a row of the permutation sums to 1 but for {lost:.3g}" if lost > 10 * slack else ""
+
+
+def _decent_losses(problem, rows, found, kept):
+    return "a loss below 0" if (found < -100 * _accuracy(problem, _VALUES)).any() else ""
+
+
+_DECENT = {
+    "soft_topk": _decent_weights,
+    "log_soft_topk": _decent_logarithms,
+    "soft_rank": _decent_ranks,
+    "soft_sort": _decent_sorts,
+    "soft_permutation": _decent_permutations,
+    "permutation_cross_entropy": _decent_losses,
+}
+
+
+def _keeps(problem, law):
+    """Whether the method is bound by a law."""
+    rows = [r for r in so.methods() if (r.operator, r.name) == (problem.operator, problem.name)]
+    return not rows or law not in rows[0].breaks
