@@ -31,7 +31,7 @@ def test_the_cost_depends_on_operator_and_density():
     assert costs["soft_topk", "laplace"] == "O(n)"
     assert costs["soft_rank", "laplace"] == costs["soft_sort", "uniform"] == "O(n log n)"
     assert costs["soft_rank", "normal"] == "O(n log n)"
-    assert costs["soft_rank", "cauchy"] == "O(n²)"
+    assert costs["soft_rank", "cauchy"] == "O(n log n)"
 
 
 def test_a_method_has_what_it_names():

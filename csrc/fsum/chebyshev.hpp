@@ -29,6 +29,16 @@ inline Pack<double> chebyshev_sum(const double* c, Pack<double> b) {
   return b * last + (c[0] - before);
 }
 
+// The coefficients of the derivative, times a factor: d_(k-1) = d_(k+1) + 2k c_k, and half of that for d_0.
+inline void chebyshev_derivative(const double* c, double factor, double* d) {
+  double above[2] = {};
+  for (int k = kTerms - 1; k >= 0; --k) {
+    d[k] = factor * (k == 0 ? 0.5 : 1.0) * above[1];
+    const double next = above[0] + 2 * k * c[k];
+    above[0] = above[1], above[1] = next;
+  }
+}
+
 // y += Σ_k x_k · matrix[k]
 inline void add_product(const double (&matrix)[kTerms][kTerms], const double* x, double* y) {
   Pack<double> even[kTermPacks], odd[kTermPacks] = {};

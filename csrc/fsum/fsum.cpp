@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "failure.hpp"
+#include "fsum/cauchy_sum.hpp"
 #include "fsum/laplace_invert.hpp"
 #include "fsum/laplace_sum.hpp"
 #include "fsum/smooth_invert.hpp"
@@ -60,10 +61,22 @@ template <class T, class Law> void run_smooth_fsum(const Fsum& a) {
   });
 }
 
+template <class T> void run_cauchy_fsum(const Fsum& a) {
+  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+    CauchyTables<T> tables;
+    for (std::size_t i = begin; i < end; ++i) {
+      const FsumRow<T> row = fsum_row<T>(a, i);
+      std::fill(row.out + row.n, row.out + a.n, T(0));
+      cauchy_fsum(row, tables, team);
+    }
+  });
+}
+
 template <class T> void run_any_fsum(const Fsum& a) {
   switch (static_cast<Density>(a.density)) {
     case Density::logistic: return run_smooth_fsum<T, Logistic<double>>(a);
     case Density::normal: return run_smooth_fsum<T, Normal<double>>(a);
+    case Density::cauchy: return run_cauchy_fsum<T>(a);
     case Density::laplace:
     case Density::uniform: return run_fsum<T>(a);
     default: throw unknown_choice();
@@ -96,20 +109,21 @@ template <class T> void run_invert(const FsumInvert& a) {
   });
 }
 
-template <class T, class Law> void run_smooth_invert(const FsumInvert& a) {
+template <class T, class Law, class Sources> void run_smooth_invert(const FsumInvert& a) {
   for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    SmoothTables<Law> sums, slopes;
+    typename Sources::RootTables tables;
     for (std::size_t i = begin; i < end; ++i) {
       const InvertRow<T> row = invert_row<T>(a, i);
-      SmoothInverse<Law, T, SmoothSources>(row, sums, slopes, team).run();
+      SmoothInverse<Law, T, Sources>(row, tables, team).run();
     }
   });
 }
 
 template <class T> void run_any_invert(const FsumInvert& a) {
   switch (static_cast<Density>(a.density)) {
-    case Density::logistic: return run_smooth_invert<T, Logistic<double>>(a);
-    case Density::normal: return run_smooth_invert<T, Normal<double>>(a);
+    case Density::logistic: return run_smooth_invert<T, Logistic<double>, SmoothSources<Logistic<double>, T>>(a);
+    case Density::normal: return run_smooth_invert<T, Normal<double>, SmoothSources<Normal<double>, T>>(a);
+    case Density::cauchy: return run_smooth_invert<T, Cauchy<double>, CauchySources<T>>(a);
     case Density::laplace:
     case Density::uniform: return run_invert<T>(a);
     default: throw unknown_choice();

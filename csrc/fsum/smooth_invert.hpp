@@ -6,10 +6,12 @@
 //      c (gap/τ)^3/384, as about one level is in a gap: where this does not matter, the guess is the root.
 //   3. Newton's steps for all other roots at once, as many F-sums as it takes, inside brackets that
 //      only shrink. In a wide gap and outside of the row, FSum minus the number i of sources below is a
-//      difference of tails and nearly exponential: there steps are taken in log(FSum - i).
+//      difference of tails and nearly exponential: there steps are taken in log(FSum - i). Cauchy's is mostly
+//      F of the nearest source: there the step is that of a multiple of F with the same value and slope.
 //   4. A level on a plateau, within 1/4 of the number of sources below a wide gap: R - L = δ is solved as
 //      log R = log(L + δ), with L and R the tails of both sides in logarithms, so that no gap is too
-//      wide; t then balances what is missing on both sides even where both underflow.
+//      wide; t then balances what is missing on both sides even where both underflow. Cauchy's tails never do,
+//      and FSum - i is summed as accurately as they are: no level needs this.
 #pragma once
 
 #include "fsum/invert_row.hpp"
@@ -17,19 +19,19 @@
 
 namespace softorder {
 
-template <class Law, class T, template <class, class> class Sources> class SmoothInverse {
+// Sources: SmoothSources, or those of another density with the same sums_and_slopes.
+template <class Law, class T, class Sources> class SmoothInverse {
  public:
-  using Kernel = SmoothKernel<Law>;
-  using Tables = typename Sources<Law, T>::Tables;
+  using Tables = typename Sources::RootTables;
 
-  SmoothInverse(const InvertRow<T>& row, Tables& sums, Tables& slopes, Team team)
-      : row_(row), x_{row.sources, nullptr}, tau_(row.temperature), sums_(sums), slopes_(slopes),
-        sources_(x_, nullptr, row.m, row.temperature, team), team_(team) {}
+  SmoothInverse(const InvertRow<T>& row, Tables& tables, Team team)
+      : row_(row), x_{row.sources, nullptr}, tau_(row.temperature), tables_(tables),
+        sources_(x_, nullptr, row.m, row.temperature, team) {}
 
   void run() {
     const auto [low, high] = row_.rooted();
     if (low == high) return;
-    at_sources_ = find(x_, row_.m);
+    at_sources_ = find(x_, row_.m, [](std::size_t) { return 0.0; });
     for (std::size_t i = 1; i < row_.m; ++i) at_sources_.sum[i] = std::max(at_sources_.sum[i], at_sources_.sum[i - 1]);
     Vector<Search> open = start(low, high);
     for (int pass = 0; pass < kMostPasses && !open.empty(); ++pass) step(open);
@@ -38,9 +40,11 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
 
  private:
   static constexpr int kMostPasses = 60;
-  static constexpr double kNarrow = is_single<T> ? 1e-2 : 2e-4;  // gaps, in τ: see 2.
-  static constexpr double kShort = is_single<T> ? 1e-5 : 1e-9;   // a step after which nothing is left
-  static constexpr double kWide = 8;
+  static constexpr double kNarrow = is_single<T> ? 2e-2 : 5e-4;  // gaps, in τ: see 2.
+  static constexpr double kShort = is_single<T> ? 1e-4 : 1e-8;   // a step after which, squared, nothing is left
+  static constexpr bool kHyperbola = Law::kTail == Tail::hyperbola;
+  static constexpr double kOpen = kHyperbola ? 4 : 1;  // gaps in which tails tell where to step: see 3.
+  static constexpr double kWide = 8;                   // gaps with plateaus
 
   struct Found {
     Vector<double> sum, slope;
@@ -52,10 +56,12 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
     double at, low, high;
   };
 
-  template <class U> Found find(const Places<U>& t, std::size_t n) {
+  // FSum less `minus`, which is a number of sources, and its slope.
+  template <class U, class Minus> Found find(const Places<U>& t, std::size_t n, Minus minus) {
     Found found{Vector<double>(n), Vector<double>(n)};
-    sources_.sums(t, n, Kernel{0, 0}, sums_, [&](std::size_t j, double step, double value) { found.sum[j] = step + value; });
-    sources_.sums(t, n, Kernel{1, 0}, slopes_, [&](std::size_t j, double, double value) { found.slope[j] = value; });
+    sources_.sums_and_slopes(t, n, tables_, [&](std::size_t j, double step, double value, double slope) {
+      found.sum[j] = (step - minus(j)) + value, found.slope[j] = slope;
+    });
     return found;
   }
 
@@ -79,7 +85,7 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
       if (!outside(s) && width <= kNarrow * tau_) {
         s.at = guess(s, width);
         finish(s);
-      } else if (width > kWide * tau_ && std::fabs(row_.levels[j] - double(below)) < 0.25) {
+      } else if (!kHyperbola && width > kWide * tau_ && std::fabs(row_.levels[j] - double(below)) < 0.25) {
         s.high = width;
         balance(s, width);
         finish(s);
@@ -111,14 +117,14 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
     const bool inside = !outside(s), from_above = s.below == 0 || (inside && wanted > 0);
     const double most = wanted == 0 ? std::numeric_limits<double>::infinity()
                                     : -tau_ * Law::quantile(std::min(0.5, std::fabs(wanted) / double(row_.m)));
-    const double reach = inside ? std::min(width, most) : most;
+    const double reach = inside ? std::min(width, most) : most * (1 + 1e-6);  // a root inside, not at the end
     s.anchor = from_above ? s.below : s.below - 1;
     s.low = from_above ? -reach : 0, s.high = from_above ? 0 : reach;
     if (inside) s.at = guess(s, width) - (from_above ? width : 0);
     const double has = at_sources_.sum[s.anchor] - double(s.below), slope = at_sources_.slope[s.anchor];
-    const bool wide = !inside || width > tau_;
-    if (wide && wanted * has > 0 && slope > 0) {
-      s.at = has * tau_ / slope * std::log(wanted / has);
+    const bool wide = !inside || width > kOpen * tau_;
+    if (wide && slope > 0 && (kHyperbola || wanted * has > 0)) {
+      s.at = kHyperbola ? shaped(s, 0, has, slope) : has * tau_ / slope * std::log(wanted / has);
       if (inside) s.at = std::clamp(s.at, -0.5 * width, 0.5 * width);
     }
     s.at = std::clamp(s.at, s.low, s.high);
@@ -129,7 +135,7 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
     const std::size_t n = open.size();
     Vector<double> value(n), rest(n);
     for (std::size_t j = 0; j < n; ++j) value[j] = x(open[j].anchor), rest[j] = open[j].at;
-    const Found found = find(Places<double>{value.data(), rest.data()}, n);
+    const Found found = find(Places<double>{value.data(), rest.data()}, n, [&](std::size_t j) { return double(open[j].below); });
     std::size_t left = 0;
     for (std::size_t j = 0; j < n; ++j) {
       Search s = open[j];
@@ -150,18 +156,42 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
     s.at = std::max(s.at, first.at - moved);
   }
 
-  // Moves a root by Newton's step, or to the middle of its bracket; by how much.
-  double move(Search& s, double sum, double slope) const {
-    const double level = row_.levels[s.level], before = s.at;
-    if (sum == level) return 0;
-    (sum < level ? s.low : s.high) = s.at;
-    const double wanted = level - double(s.below), has = sum - double(s.below);
-    double by = (level - sum) * tau_ / slope;
-    if ((outside(s) || gap(s) > tau_) && wanted * has > 0) by = has * tau_ / slope * std::log(wanted / has);
+  // Moves a root by Newton's step, or to the middle of its bracket; by how much, if that tells what is left. `has` is
+  // FSum less the number of sources below.
+  double move(Search& s, double has, double slope) const {
+    const double wanted = row_.levels[s.level] - double(s.below), before = s.at;
+    if (has == wanted) return 0;
+    (has < wanted ? s.low : s.high) = s.at;
+    double by = (wanted - has) * tau_ / slope;
+    if (outside(s) || gap(s) > kOpen * tau_) {
+      if (kHyperbola) {
+        by = shaped(s, from_nearest(s), has, slope);
+      } else if (wanted * has > 0) {
+        by = has * tau_ / slope * std::log(wanted / has);
+      }
+    }
     s.at += by;
     if (std::fabs(by) <= kShort * tau_) return by;
     if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
-    return s.at == before || s.high - s.low <= kShort * kShort * tau_ ? 0 : s.at - before;
+    return s.at == before || s.high - s.low <= kShort * kShort * tau_ ? 0 : std::numeric_limits<double>::infinity();
+  }
+
+  // How far a root is above the nearer end of its gap.
+  double from_nearest(const Search& s) const {
+    const double other = outside(s) ? s.at : s.at + (s.anchor < s.below ? -gap(s) : gap(s));
+    return std::fabs(other) < std::fabs(s.at) ? other : s.at;
+  }
+
+  // The step to wanted = FSum - below that a multiple of F with the value and the slope of FSum would take, for
+  // F = 1/2 + arctan(u)/π: from F of the nearer end of a gap, at a distance of `from`; outside of the row, from n F.
+  // With F(v) - F(u) = newton/(π K) and r = tan(newton/K): v = (u + r)/(1 - u r), v - u = K r/(1 - u r) where
+  // K = 1 + u², or what gives the slope of FSum. NaN where F would leave (0, 1).
+  double shaped(const Search& s, double from, double has, double slope) const {
+    const double newton = (row_.levels[s.level] - double(s.below) - has) / slope, n = double(row_.m);
+    const double u = outside(s) ? -1 / std::tan(std::numbers::pi * has / n) : from / tau_;
+    const double scale = outside(s) ? n / (std::numbers::pi * slope) : 1 + u * u;
+    const double r = std::tan(std::clamp(newton / scale, -1.57, 1.57)), shrink = 1 - u * r;
+    return shrink > 0 ? tau_ * scale * r / shrink : std::numeric_limits<double>::quiet_NaN();
   }
 
   // ---- plateaus ----
@@ -208,9 +238,8 @@ template <class Law, class T, template <class, class> class Sources> class Smoot
   const InvertRow<T>& row_;
   Places<T> x_;
   double tau_;
-  Tables &sums_, &slopes_;
-  Sources<Law, T> sources_;
-  Team team_;
+  Tables& tables_;
+  Sources sources_;
   Found at_sources_;
 };
 

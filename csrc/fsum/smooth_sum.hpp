@@ -31,7 +31,7 @@
 #pragma once
 
 #include "fsum/boxes.hpp"
-#include "fsum/chebyshev.hpp"
+#include "fsum/moments.hpp"
 #include "fsum/smooth_law.hpp"
 #include "team.hpp"
 
@@ -105,48 +105,26 @@ template <class Law> class SmoothTables {
   Vector<double> memory_;
 };
 
-// The differences of `count` places from one, and 0 in the other lanes.
-template <class T> Pack<double> differences(const Places<T>& places, std::size_t from, std::size_t count, double minus, double rest) {
-  double found[kLanes<double>] = {};
-  if (count == kLanes<double>) {
-    for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] = double(places.value[from + i]) - minus;
-    if (places.rest) {
-      for (std::size_t i = 0; i < kLanes<double>; ++i) found[i] += double(places.rest[from + i]);
-    }
-  } else {
-    for (std::size_t i = 0; i < count; ++i) {
-      found[i] = double(places.value[from + i]) - minus + (places.rest ? double(places.rest[from + i]) : 0.0);
-    }
-  }
-  return load(found) - rest;
-}
-
 // The sources of a row, ready for sums at any targets.
 template <class Law, class T> class SmoothSources {
  public:
   using Kernel = SmoothKernel<Law>;
   using Tables = SmoothTables<Law>;
+  using RootTables = Tables;
 
   // `weights` may be null: ones.
   SmoothSources(const Places<T>& x, const double* weights, std::size_t m, double tau, Team team)
-      : x_(x), weights_(weights), m_(m), tau_(tau), inverse_(std::min(1 / tau, 1e300)), team_(team) {}
+      : x_(x), weights_{weights}, m_(m), tau_(tau), inverse_(std::min(1 / tau, 1e300)), team_(team) {}
 
   // Calls write(j, step, value) for every target: its sum is step + value.
   template <class U, class Write>
   void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
-    if (kernel.derivative == 0 && weights_ && steps_.empty()) add_steps();
-    const double width = box_width(Smooth<Law>::kBox * tau_);
-    if (!is_few(m_, n) && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
-      const int depth = Tables::depth(kernel, width / tau_);
-      if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
-        boxes_ = Boxes(x_, m_, width, depth);
-        moments_.clear();
-      }
-      const Boxes targets(t, n, width, depth);
-      const bool ready = tables.ready(kernel, width / tau_);
-      if (by_boxes(targets, n, kernel, ready)) return through_boxes(t, targets, kernel, tables, write);
-    }
-    team_.split(n, [&](std::size_t begin, std::size_t end, int) { directly(t, begin, end, kernel, write, is_few(m_, n)); });
+    find<false>(t, n, kernel, tables, [&](std::size_t j, double step, double value, double) { write(j, step, value); });
+  }
+
+  // Calls write(j, step, value, slope) for every target: FSum is step + value, and its derivative by t/τ about slope.
+  template <class U, class Write> void sums_and_slopes(const Places<U>& t, std::size_t n, Tables& tables, Write write) {
+    find<true>(t, n, Kernel{0, 0}, tables, write);
   }
 
   // Adds one source to all targets that feel it: add(j, value).
@@ -177,59 +155,74 @@ template <class Law, class T> class SmoothSources {
  private:
   static constexpr std::size_t kFew = 1 << 16;
 
+  template <bool kSloped, class U, class Write>
+  void find(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
+    if (kernel.derivative == 0 && weights_.data && steps_.empty()) steps_ = weights_.prefix_sums(m_);
+    const double width = box_width(Smooth<Law>::kBox * tau_);
+    if (!is_few(m_, n) && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
+      const int depth = Tables::depth(kernel, width / tau_);
+      if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
+        boxes_ = Boxes(x_, m_, width, depth);
+        moments_.clear();
+      }
+      const Boxes targets(t, n, width, depth);
+      const bool ready = tables.ready(kernel, width / tau_);
+      if (by_boxes(targets, n, kernel, ready)) return through_boxes<kSloped>(t, targets, kernel, tables, write);
+    }
+    team_.split(n, [&](std::size_t begin, std::size_t end, int) {
+      directly<kSloped>(t, begin, end, kernel, write, is_few(m_, n));
+    });
+  }
+
   // ---- one target after the other ----
 
-  void add_steps() {
-    steps_.resize(m_ + 1);
-    for (std::size_t i = 0; i < m_; ++i) steps_[i + 1] = steps_[i] + weights_[i];
-  }
-  double step(std::size_t below) const { return weights_ ? steps_[below] : double(below); }
+  struct Term {
+    Pack<double> value{}, slope{};
+  };
 
-  template <class U, class Write>
+  double step(std::size_t below) const { return weights_.data ? steps_[below] : double(below); }
+
+  template <bool kSloped, class U, class Write>
   void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write,
                 bool all = false) const {
     if (begin == end) return;
     std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) >= 0; });
     for (std::size_t j = begin; j < end; ++j) {
       while (below < m_ && t.minus(j, x_, below) >= 0) ++below;
-      write(j, kernel.derivative == 0 ? step(below) : 0.0, around(t, j, below, kernel, all));
+      const Term found = around<kSloped>(t, j, below, kernel, all);
+      write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), kSloped ? sum_lanes(found.slope) : 0.0);
     }
   }
 
   // Σ w_i G over the sources near a target, `below` of which are not above it.
-  template <class U>
-  double around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel, bool all) const {
+  template <bool kSloped, class U>
+  Term around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel, bool all) const {
     double nearest = std::numeric_limits<double>::infinity();
     std::size_t left = below;
     while (kernel.moment > 0 && left > 0 && t.minus(j, x_, left - 1) == 0) --left;  // those add 0
     if (left > 0) nearest = t.minus(j, x_, left - 1);
     if (below < m_) nearest = std::min(nearest, -t.minus(j, x_, below));
     const double radius = all ? std::numeric_limits<double>::infinity() : kernel.reach(nearest * inverse_) * tau_;
-    Pack<double> total{};
+    Term total;
     for (std::size_t i = below; i < m_ && -t.minus(j, x_, i) <= radius; i += kLanes<double>) {
-      total += terms(t, j, i, std::min(kLanes<double>, m_ - i), kernel);
+      add_terms<kSloped>(t, j, i, std::min(kLanes<double>, m_ - i), kernel, total);
     }
     for (std::size_t end = below; end > 0 && t.minus(j, x_, end - 1) <= radius;) {
       const std::size_t count = std::min(kLanes<double>, end);
       end -= count;
-      total += terms(t, j, end, count, kernel);
+      add_terms<kSloped>(t, j, end, count, kernel, total);
     }
-    return sum_lanes(total);
+    return total;
   }
 
-  template <class U>
-  Pack<double> terms(const Places<U>& t, std::size_t j, std::size_t from, std::size_t count, const Kernel& kernel) const {
+  template <bool kSloped, class U>
+  void add_terms(const Places<U>& t, std::size_t j, std::size_t from, std::size_t count, const Kernel& kernel, Term& total) const {
     const Pack<double> most = Pack<double>{} + 1e9;
     const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
-    const Pack<double> u = -inverse_ * differences(x_, from, count, value, rest);
-    return load_weights(from, count) * kernel(smaller<double>(larger<double>(u, -most), most));
-  }
-
-  Pack<double> load_weights(std::size_t from, std::size_t count) const {
-    if (weights_) return count == kLanes<double> ? load(weights_ + from) : load_part(weights_ + from, count, 0.0);
-    double ones[kLanes<double>] = {};
-    std::fill(ones, ones + count, 1.0);
-    return load(ones);
+    const Pack<double> u = smaller<double>(larger<double>(-inverse_ * differences(x_, from, count, value, rest), -most), most);
+    const Pack<double> w = weights_.load(from, count);
+    total.value += w * kernel(u);
+    if (kSloped) total.slope += w * Kernel{1, 0}(u);
   }
 
   // ---- boxes ----
@@ -238,7 +231,7 @@ template <class Law, class T> class SmoothSources {
   bool by_boxes(const Boxes& targets, std::size_t n, const Kernel& kernel, bool ready) const {
     const double width = boxes_.width * inverse_, sources = double(boxes_.size());
     const double window = std::min(sources, 2 * kernel.reach(0) / width + 1);
-    const double direct = double(n) * (double(m_) / sources * window * 30 / kLanes<double> + 30);
+    const double direct = double(n) * (double(m_) / sources * window * 60 / kLanes<double> + 250);
     const double met = std::min(sources, 4.0 * Tables::kNear + 4);
     const double tables = ready ? 0 : 3e4 * (Tables::kNear + 1) / kLanes<double>;
     const double boxes = double(targets.size()) * (met * 280 / kLanes<double> + 100) + double(m_ + n) * 100 / kLanes<double>;
@@ -270,23 +263,11 @@ template <class Law, class T> class SmoothSources {
   static bool is_upper(double index) { return index != 2 * std::floor(0.5 * index); }
 
   void run_moments(const Boxes::Run& run, double* found) const {
-    const double middle = boxes_.middle(run.box), scale = boxes_.is_remote(run.box) ? 0 : 2 / boxes_.width;
-    Pack<double> total[kTerms] = {};
-    for (std::size_t i = run.begin; i < run.end; i += kLanes<double>) {
-      const std::size_t count = std::min(kLanes<double>, run.end - i);
-      const Pack<double> b = scale * differences(x_, i, count, middle, 0.0), twice = b + b;
-      Pack<double> before = load_weights(i, count), last = before * b;
-      total[0] += before, total[1] += last;
-      for (int k = 2; k < kTerms; ++k) {
-        const Pack<double> next = twice * last - before;
-        total[k] += next;
-        before = last, last = next;
-      }
-    }
-    for (int k = 0; k < kTerms; ++k) found[k] = sum_lanes(total[k]);
+    const double scale = boxes_.is_remote(run.box) ? 0 : 2 / boxes_.width;
+    softorder::find_moments(x_, weights_, run.begin, run.end, boxes_.middle(run.box), scale, found);
   }
 
-  template <class U, class Write>
+  template <bool kSloped, class U, class Write>
   void through_boxes(const Places<U>& t, const Boxes& targets, const Kernel& kernel, Tables& tables, Write write) {
     tables.prepare(kernel, boxes_.width / tau_);
     if (moments_.empty()) find_moments(tables.basis());
@@ -301,10 +282,10 @@ template <class Law, class T> class SmoothSources {
       for (std::size_t i = begin; i < end; ++i) {
         const Boxes::Run& run = targets.runs[i];
         if (alone[run.box]) {
-          directly(t, run.begin, run.end, kernel, write);
+          directly<kSloped>(t, run.begin, run.end, kernel, write);
         } else {
           const double step = kernel.derivative == 0 ? steps[run.box] : 0.0;
-          evaluate(t, targets, run, polynomials.data() + run.box * kTerms, step, write);
+          evaluate<kSloped>(t, targets, run, polynomials.data() + run.box * kTerms, step, write);
         }
       }
     });
@@ -360,19 +341,22 @@ template <class Law, class T> class SmoothSources {
 
   bool is_near(double apart) const { return (apart + 1) * boxes_.width <= Smooth<Law>::kAlone * tau_; }
 
-  template <class U, class Write>
+  template <bool kSloped, class U, class Write>
   void evaluate(const Places<U>& t, const Boxes& targets, const Boxes::Run& run, const double* polynomial, double step,
                 Write write) const {
     const double middle = targets.middle(run.box), scale = 2 / targets.width;
+    double slopes[kTerms];
+    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes);
     for (std::size_t j = run.begin; j < run.end; j += kLanes<double>) {
       const std::size_t count = std::min(kLanes<double>, run.end - j);
-      const Pack<double> value = chebyshev_sum(polynomial, scale * differences(t, j, count, middle, 0.0));
-      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k]);
+      const Pack<double> a = scale * differences(t, j, count, middle, 0.0), value = chebyshev_sum(polynomial, a);
+      const Pack<double> slope = kSloped ? chebyshev_sum(slopes, a) : value;
+      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k], slope[k]);
     }
   }
 
   Places<T> x_;
-  const double* weights_;
+  Weights weights_;
   std::size_t m_;
   double tau_, inverse_;
   Team team_;

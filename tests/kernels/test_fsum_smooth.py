@@ -1,4 +1,6 @@
-"""Logistic and normal F-sums of rows too long for all pairs, against direct sums."""
+"""Logistic, normal and Cauchy F-sums of rows too long for all pairs, against direct sums."""
+
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from tests.oracles.densities import DENSITIES
 from tests.runtime.processes import run
 
 _N = 3000
-_SMOOTH = pytest.mark.parametrize("density", ["logistic", "normal"])
+_SMOOTH = pytest.mark.parametrize("density", ["logistic", "normal", "cauchy"])
 _FIRST = ("normal", "ties", "outlier", "shifted")
 _FAMILIES = pytest.mark.parametrize(
     "family",
@@ -22,28 +24,28 @@ _FAMILIES = pytest.mark.parametrize(
     ],
 )
 _TEMPERATURES = (1e-6, 1e-3, 0.1, 10.0, 1e6)
-_LAWS = {  # F less its step, f, f' and f'' at |u|, the odd ones for u < 0
-    "logistic": lambda e: (
-        e / (1 + e),
-        e / (1 + e) ** 2,
-        e * (1 - e) / (1 + e) ** 3,
-        e * (1 - 4 * e + e * e) / (1 + e) ** 4,
-    ),
-}
+_MOST = {"logistic": 1e3, "normal": 1e3, "cauchy": 1e60}  # further out, u would overflow
 
 
 def _derivatives(density, a):
+    """F less its step, f, f' and f'' at a = |u|, the odd ones for u < 0."""
     if density == "logistic":
-        return _LAWS["logistic"](np.exp(-a))
-    law = DENSITIES["normal"]
-    pdf = law.pdf(a)
-    return law.tail(a), pdf, a * pdf, (a * a - 1) * pdf
+        e = np.exp(-a)
+        pdf = e / (1 + e) ** 2
+        return e / (1 + e), pdf, pdf * (1 - e) / (1 + e), pdf * (1 - 4 * e + e * e) / (1 + e) ** 2
+    law = DENSITIES[density]
+    tail, pdf = law.tail(a), law.pdf(a)
+    if density == "normal":
+        return tail, pdf, a * pdf, (a * a - 1) * pdf
+    h = 1 / (1 + a * a)
+    return tail, pdf, 2 * a * h * pdf, (6 - 8 * h) * h * pdf
 
 
 def _terms(density, u, derivative, moment):
-    value = _derivatives(density, np.minimum(abs(u), 1e3))[derivative]
+    u = np.clip(u, -_MOST[density], _MOST[density])
+    value = _derivatives(density, abs(u))[derivative]
     sign = np.where(u < 0, 1, -1) if derivative % 2 == 0 else 1
-    return np.where(value == 0, 0.0, sign * value * np.clip(u, -1e3, 1e3) ** moment)
+    return np.where(value == 0, 0.0, sign * value * u**moment)
 
 
 def _row(family):
@@ -131,6 +133,44 @@ def test_a_root_on_a_plateau_beside_a_crowd_has_its_gradient(density):
     torch.testing.assert_close(found, weight / weight.sum(), rtol=1e-10, atol=1e-18)
 
 
+@_SMOOTH
+@pytest.mark.parametrize("temperature", [1e-4, 1e-2, 1.0])
+def test_floats(density, temperature):
+    """Sums and roots of float32 are those of float64, rounded."""
+    x, tau = _row("normal").float(), torch.tensor(temperature, dtype=torch.float64)
+    levels, w = torch.arange(_N) + 0.5, torch.linspace(-1, 2, _N).double().sin()
+    with _native.use("native"):
+        for weights, derivative in ((None, 0), (w, 1), (w, 3)):
+            arguments = tau, density
+            wide = None if weights is None else weights.float().double()
+            exact = fsum.fsum(x.double(), x.double(), wide, *arguments, derivative=derivative)
+            narrow = None if weights is None else weights.float()
+            found = fsum.fsum(x, x, narrow, *arguments, derivative=derivative)
+            torch.testing.assert_close(
+                found.double(), exact, rtol=1e-7, atol=1e-7 * exact.abs().max()
+            )
+        centre, rest = fsum.invert(x.double(), levels, tau, density)
+        short = fsum.invert(x, levels, tau, density)
+    missed = short.centre.double() + short.rest.double() - centre - rest
+    assert (missed.abs() <= 2e-7 * torch.maximum(tau, rest.abs())).all()
+
+
+@pytest.mark.parametrize("temperature", [1e-9, 1e-4])
+def test_cauchy_rows_with_a_crowd(temperature):
+    """Half of the scores are equal and a quarter is within 1e-6: boxes are halved down to them."""
+    n, rng = 40_000, np.random.default_rng(0)
+    x = np.concatenate([np.zeros(n // 2), 0.3 + 1e-6 * rng.random(n // 4), rng.random(n // 4)])
+    x = torch.from_numpy(np.sort(x))
+    began = time.process_time()
+    with _native.use("native"):
+        found = fsum.fsum(x, x, None, torch.tensor(temperature, dtype=torch.float64), "cauchy")
+    assert time.process_time() - began < 1  # all pairs take four
+    some = _some(n)
+    u = _offsets(x, x[some], temperature)
+    expected = (u >= 0).sum(1) + _terms("cauchy", u, 0, 0).sum(1)
+    np.testing.assert_allclose(found.numpy()[some], expected, rtol=1e-13)
+
+
 _LONG = """
 import torch
 from softorder.kernels import fsum
@@ -138,7 +178,7 @@ torch.set_num_threads({threads})
 torch.manual_seed(0)
 x = torch.randn(40_000, dtype=torch.float64).sort().values
 tau, levels = torch.tensor(0.05, dtype=torch.float64), torch.arange(40_000) + 0.5
-for density in ("logistic", "normal"):
+for density in ("logistic", "normal", "cauchy"):
     centre, rest = fsum.invert(x, levels, tau, density)
     back = fsum.fsum(x, centre, None, tau, density, target_rest=rest)
     torch.testing.assert_close(back, levels.double(), rtol=0, atol=1e-9)

@@ -23,6 +23,7 @@ TABLE: dict[str, tuple[float, float, str]] = {
         "the row's largest gradient, and 1/τ; of τ: itself too; of k: 1",
     ),
     "fsum": (5e-7, 1e-14, "the row's largest sum, and 1"),
+    "fsum of f''": (5e-7, 1e-12, "the same; boxes promise a hundred times less: smooth_sum.hpp"),
     "fsum root": (5e-7, 1e-14, "the row's largest root, and τ"),
     "soft rank": (5e-7, 1e-14, "the row's largest rank"),
     "soft rank gradient": (5e-7, 1e-13, "the row's largest gradient, and 1/τ"),

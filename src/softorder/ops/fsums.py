@@ -36,7 +36,7 @@ def fsum(
         ∂L/∂τ = -Σ_ji v_j u_ji f(u_ji)/τ.
 
     FSum/n is a smooth empirical distribution function, its differences are a histogram with soft
-    bins. Time O((n + m) log(n + m)) for "laplace" and "uniform", O(n m) for others; memory
+    bins. Time O((n + m) log(n + m)) for the densities of the library, O(n m) for your own; memory
     O(n + m); derivatives included.
 
     Args:
@@ -98,7 +98,7 @@ def fsum_inverse(
         ∂t/∂scores_i = d_i/S        ∂t/∂level = τ/S        ∂t/∂τ = Σ_i d_i (t - scores_i)/(τ S).
 
     `so.soft_sort` is the same at j - 1/2 for j = 1..n, and `so.soft_quantile` at q n. Time
-    O((n + m) log(n + m)) for "laplace" and "uniform", O(n m) for others; memory O(n + m).
+    O((n + m) log(n + m)) for the densities of the library, O(n m) for your own; memory O(n + m).
 
     Args:
         scores: as in `so.fsum`.

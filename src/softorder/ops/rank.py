@@ -39,7 +39,8 @@ def soft_rank(
         ∂L/∂τ = -(1/τ) Σ_ij v_i u_ij f(u_ij).
 
     As τ → 0 this is `so.hard.rank`, where equal scores share the average of their places. Time
-    O(n log n) for "laplace" and "uniform", O(n²) for others; memory O(n); derivatives included.
+    O(n log n) for the densities of the library, O(n²) for your own; memory O(n); derivatives
+    included.
 
     Args:
         scores: float64, float32, float16 or bfloat16, of any shape with at least one axis. A score

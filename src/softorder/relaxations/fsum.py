@@ -46,8 +46,8 @@ class FSumMethod(Method):
         rank_i = 1/2 + FSum(x_i)      sort_j = FSum⁻¹(j - 1/2)      quantile_q = FSum⁻¹(q n)
         P_ji   = F((t_j - x_i)/τ) - F((t_{j-1} - x_i)/τ)  with  FSum(t_j) = j
 
-    Scores are sorted once. Sums over sorted scores take O(n), for cauchy and for densities of the
-    user's O(n²) time and O(n) memory, and derivatives are made of the same sums.
+    Scores are sorted once. Sums over sorted scores take O(n), for densities of the user's O(n²)
+    time and O(n) memory, and derivatives are made of the same sums.
 
     Args:
         density: F, see `so.densities`.
@@ -66,7 +66,7 @@ class FSumMethod(Method):
         self.smoothness = density.smoothness
         self.good_for = density.good_for
         self.paper = density.paper
-        self.cost = _TILED if density is BUILT_IN["cauchy"] else _FAST
+        self.cost = _FAST if density in NUMBERED else _TILED
         orders = ("soft_rank", "soft_sort") if density is BUILT_IN["laplace"] else ()
         self.sharded = ("soft_quantile", *orders)
         self.number = number_of(density) if density in NUMBERED else -1

@@ -28,7 +28,8 @@ from tests.machines.rows import (
 )
 from tests.machines.tolerances import allowed, largest
 
-_DENSITIES = ("laplace", "uniform")  # those that are O(n)
+_DENSITIES = ("laplace", "uniform")  # those that take one walk
+_SMOOTH = ("logistic", "normal", "cauchy")  # those that are cut into boxes
 _ORDERS = [(a, m) for a in range(4) for m in range(a + 1)]  # derivative, moment
 _FAMILIES = ("normal", "exponential", "two_modes", "cauchy", "ties")
 
@@ -78,6 +79,37 @@ def recipes() -> Iterator[Recipe]:
             count = torch.tensor([n, n - 1, n // 2])
             levels = torch.linspace(-0.3, n + 0.2, 7, dtype=torch.float64).expand(3, -1)
             yield later("fsum_invert", _invert, f"counts n={n}", density, x, levels, tau, count)
+    yield from _by_boxes()
+
+
+def _by_boxes() -> Iterator[Recipe]:
+    """Rows of few pairs, of many within a τ, and of many in a sparse row."""
+    for (turn, density), dtype in product(enumerate(_SMOOTH), DTYPES):
+        for n in (17, 100, 1000):
+            x = scores(n, dtype, _FAMILIES).sort().values
+            tau = one_or_all(n % 2, (1e-3, 0.1, 10.0), len(x))
+            yield later("fsum", _Sum(density, x, x, tau, about=f"ranks n={n}").call)
+        for derivative, moment in _ORDERS[1:]:
+            x, t = (smooth_scores(n, dtype).sort().values for n in (700 + moment, 500))
+            weights = upstream_for(x, dtype).abs()
+            problem = _Sum(
+                density,
+                x,
+                t,
+                cycled(MILD, 3, turn),
+                weights=weights,
+                counts=torch.tensor([600, 0, 333]) if moment == 1 else None,
+                rests=moment == 0,
+                derivative=derivative,
+                moment=moment,
+                about="sums",
+            )
+            yield later("fsum", problem.call)
+        for n, temperatures in ((3, MILD), (65, MILD), (600, (1e-2, 1.0, 100.0))):
+            x = smooth_scores(n, dtype).sort().values
+            levels = torch.arange(n, dtype=torch.float64) + 0.5
+            tau = cycled(temperatures, 3, turn)
+            yield later("fsum_invert", _invert, f"halves n={n}", density, x, levels, tau)
 
 
 class _Sum:
@@ -125,7 +157,8 @@ class _Sum:
     def call(self) -> Call:
         rows, dtype, same = len(self.sources), self.sources.dtype, self.targets is self.sources
         out = self._answer()
-        tolerance = allowed("fsum", dtype, largest(out, 1.0))
+        steep = self.density in _SMOOTH and self.orders["derivative"] == 3
+        tolerance = allowed("fsum of f''" if steep else "fsum", dtype, largest(out, 1.0))
         values: dict[str, Value] = {
             "sources": self.sources,
             "source_rest": self.source_rest,

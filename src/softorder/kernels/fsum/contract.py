@@ -21,9 +21,10 @@ dtype of the sources.
 At a kink: f(±1/2) = 0 for uniform; f'(0) = 0 and f''(0) = f(0) for laplace.
 
 Cost: O(m + n) for laplace and uniform (another factor log m in plain torch) and, compiled, for
-logistic and normal; O(m·n) time and O(m + n) memory for the others and for these in plain torch.
-There the compiled sums of more than 2^16 pairs are accurate to 1e-15 Σ_i |w_i| max |G(v)| over
-|v - u_i| <= 1, with G(u) = u^m F^(a)(u): csrc/fsum/smooth_sum.hpp.
+logistic, normal and cauchy; O(m·n) time and O(m + n) memory for the user's and for these in plain
+torch. There the compiled sums of many pairs are accurate to 1e-15 Σ_i |w_i| max |G(v)| over
+|v - u_i| <= 1, with G(u) = u^m F^(a)(u): csrc/fsum/smooth_sum.hpp. For cauchy the factor is 1e-11
+in float32, and v is as far from u_i as 1 + |u_i|/3: csrc/fsum/cauchy_sum.hpp.
 
 The operators are not differentiable: relaxations/sums.py and relaxations/roots.py are.
 """
@@ -42,7 +43,7 @@ from softorder.kernels.fsum import cpu, reference
 
 _gpu = _triton.Module("softorder.kernels.fsum.triton")
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
-_COMPILED = (*_LINEAR, number_of(BUILT_IN["logistic"]), number_of(BUILT_IN["normal"]))
+_COMPILED = tuple(map(number_of, BUILT_IN.values()))
 
 
 class Roots(NamedTuple):
