@@ -116,7 +116,7 @@ def soft_quantile(
         settings = {"method": method, "temperature": temperature}
         return _jagged.per_row(soft.soft_quantile, scores, dim, mask, keepdim, q, **settings)
     if hard is not False:
-        common = {"dim": dim, "keepdim": keepdim, "mask": mask}
+        common: dict[str, Any] = {"dim": dim, "keepdim": keepdim, "mask": mask}
         common |= {"interpolation": interpolation, "weights": weights}
         both = partial(soft_quantile, within=within), limits.quantile, hard
         return straight_through(*both, (scores, q), common, method=method, temperature=temperature)

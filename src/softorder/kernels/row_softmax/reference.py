@@ -63,12 +63,12 @@ def _finite_rows(
 ) -> Tensor:
     """Of finite scores, of which only what is live (None: all) takes part."""
     n = x.shape[-1]
-    values, order = sort((x if live is None else torch.where(live, x, torch.inf)).detach())
+    ordered = sort((x if live is None else torch.where(live, x, torch.inf)).detach())
     place = torch.arange(k, device=x.device).expand(*x.shape[:-1], k)
     count = torch.full_like(x[..., :1], n) if live is None else live.sum(-1, keepdim=True)
     if descending:
         place = count.long() - 1 - place
-    order = _Order(order, *ties(values))
+    order = _Order(ordered.order, *ties(ordered.values))
     logits = _LOGITS[family](x, live, order, place.clamp(0, n - 1), count.to(x.dtype))
     scale = column(inverse(temperature, logits.dtype))
     return _softmax(logits, live, scale, x.dtype)

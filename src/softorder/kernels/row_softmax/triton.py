@@ -245,10 +245,10 @@ def _of_family(
 def _of_order(x: str, descending: bool, lengths: Sequence[int]) -> Iterator[Configuration]:
     down = "descending" if descending else "ascending"
     for width in dict.fromkeys(map(_scan, lengths)):
-        for name, kernel, types, constants in (
-            ("order", row_softmax_order, (x, "*i64", "*i32", "*i32", "i32"), ()),
-            ("sums above", row_softmax_above, (x, "*i32", "*i32", "*fp64", "i32"), ()),
+        for name, kernel, types in (
+            ("order", row_softmax_order, (x, "*i64", "*i32", "*i32", "i32")),
+            ("sums above", row_softmax_above, (x, "*i32", "*i32", "*fp64", "i32")),
         ):
-            constants = (*constants, descending, width)
+            constants = descending, width
             label = f"{name}, {down}, {width} scores"
             yield Configuration(label, kernel, types, constants, 4, width, "1", "1")
