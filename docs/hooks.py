@@ -31,7 +31,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=content))
 
     plots(ROOT / "benchmarks" / "results", "")
-    plots(EXAMPLES / "results", "")
     plots(EXAMPLES / "results", "examples/")
     page("examples/index.md", gallery())
     for group in GROUPS:

@@ -16,7 +16,7 @@ class Method(NamedTuple):
 
     estimator: str | Callable[..., Tensor]
     design: str
-    density: str | None = None
+    method: str | None = None  # of the density
 
 
 _relaxed = partial(so.estimators.relaxed, hard=True)

@@ -48,8 +48,9 @@ def test_links_lead_somewhere(page):
 
 
 def _is_a_plot(target):
-    """Of the benchmark: the site has it beside its pages."""
-    return (_ROOT / "benchmarks" / "results" / target.name).exists()
+    """Of the benchmark, which the site has beside its pages, or of an example, a folder below."""
+    home = "examples" if target.parent.name == "examples" else "benchmarks"
+    return (_ROOT / home / "results" / target.name).exists()
 
 
 def test_a_broken_link_is_seen(tmp_path):

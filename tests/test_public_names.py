@@ -20,6 +20,8 @@ _SHOWN_BY = {
     "so.nn.Beams": "so.nn.BeamSearch",
     "so.nn.Decoder": "so.nn.BeamSearch",
     "so.nn.KHotCode": "so.nn.KHotHead",
+    "so.nn.Routing": "so.nn.TopKRouter",
+    "so.nn.Tokens": "so.nn.TokenSelection",
     "so.relaxations.MethodRow": "so.methods",
     "so.relaxations.MethodTable": "so.methods",
     "so.relaxations.TransportPlan": "so.Sinkhorn",

@@ -72,7 +72,7 @@ def test_the_last_cache_has_a_power_of_two_of_sets():
 def test_counts_are_the_same_twice_and_grow_with_the_row():
     level = counting.levels()[-1]
     short, twice, long = counting.count([_calls()[0], _calls()[0], _calls(1000)[0]], level)
-    assert short["Ir"] == pytest.approx(twice["Ir"], rel=0.005)  # malloc takes turns
+    assert short["Ir"] == pytest.approx(twice["Ir"], rel=0.02)  # malloc takes turns
     assert 2 * short["Ir"] < long["Ir"] < 10 * short["Ir"]
 
 

@@ -243,6 +243,8 @@ _OF_SCORES = {
 }
 
 #: The classes of so.losses, and what the map calls them where it is another name.
+#: Losses of a whole batch, or of several results: nothing in the map is like them.
+OF_BATCHES = ("MultiKLoss", "QuantileLoss", "RankHuberLoss", "TrimmedLoss")
 LOSSES = (
     "TopKCrossEntropyLoss",
     *_CLASSES,

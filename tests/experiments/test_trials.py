@@ -18,6 +18,7 @@ TINY = {
     "feature_selection": {**IMAGES, "k": 5},
     "learn_k": {**IMAGES, "fixed": (5,), "starts": (5, 20)},
     "khot_vae": {**IMAGES, "codes": (Code(4, 2, 3), Code(12, 6, 1, methods=("πST", "πST2")))},
+    "movielens": {"epochs": 1, "look": 1, "temperatures": (1.0,), "relevant": 2, "others": 4},
     "polynomial": {"n": 6, "k": 3, "problems": 2, "samples": 4, "steps": 4, "every": 2},
     "estimators": {"n": 5, "k": 2, "repetitions": 50},
     "root_finding": {"n": 200},

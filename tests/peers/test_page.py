@@ -14,7 +14,7 @@ def test_its_tables_are_up_to_date():
 def test_no_peer_is_left_out():
     """Every file with statements is on the page, and every peer agrees somewhere."""
     files = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
-    files -= {Path(__file__).stem, "test_papers"}
+    files -= {Path(__file__).stem, "test_migration", "test_papers"}
     assert files == {f"test_{name}" for name in peers_page.PEERS}
     agree = {s.peer.name for s in peers_page.statements(Agreement)}
     assert agree >= {s.peer.name for s in peers_page.statements(Difference)}

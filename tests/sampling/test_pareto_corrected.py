@@ -96,7 +96,7 @@ def _table_row(n):
 
 
 def test_the_table_of_the_docs():
-    page = (Path(__file__).parents[2] / "docs" / "sampling.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "design.md").read_text()
     for n in (8, 20, 100, 1000):
         row = re.search(rf"^\| {n} \|(.*)\|$", page, re.MULTILINE)
         told = [float(cell) for cell in row[1].split("|")]

@@ -48,7 +48,7 @@ def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | 
     """The same by the contract's conventions for infinite thresholds; takes columns of numbers."""
     beside = torch.where(centre.isfinite(), rest, 0.0)
     z = torch.where(scores == centre, -rest, (scores - centre) - beside)
-    absent = (scores == -math.inf) & ~centre.isnan()  # a NaN spoils its whole row
+    absent = (scores == -math.inf) & (centre == centre)  # a NaN spoils its whole row
     return torch.where(absent, -math.inf, z * scale)
 
 

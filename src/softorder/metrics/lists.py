@@ -142,24 +142,48 @@ class MRR(ListMetric):
 
 
 class AveragePrecision(ListMetric):
-    """`average_precision` over several batches: MAP. The arguments are those of `MRR`."""
+    """`average_precision` over several batches: MAP. The arguments are those of `MRR`.
+
+    >>> import torch, softorder as so
+    >>> metric = so.metrics.AveragePrecision()
+    >>> metric(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([[1, 1, 0]])).item()
+    0.833...
+    """
 
     name = "average_precision"
 
 
 class Precision(ListMetric):
-    """`precision` over several batches. The arguments are those of `MRR`."""
+    """`precision` over several batches. The arguments are those of `MRR`.
+
+    >>> import torch, softorder as so
+    >>> metric = so.metrics.Precision(k=2)
+    >>> metric(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([[1, 1, 0]])).item()
+    0.5
+    """
 
     name = "precision"
 
 
 class Recall(ListMetric):
-    """`recall` over several batches. The arguments are those of `MRR`."""
+    """`recall` over several batches. The arguments are those of `MRR`.
+
+    >>> import torch, softorder as so
+    >>> metric = so.metrics.Recall(k=2)
+    >>> metric(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([[1, 1, 0]])).item()
+    0.5
+    """
 
     name = "recall"
 
 
 class HitRate(ListMetric):
-    """`hit_rate` over several batches. The arguments are those of `MRR`."""
+    """`hit_rate` over several batches. The arguments are those of `MRR`.
+
+    >>> import torch, softorder as so
+    >>> metric = so.metrics.HitRate(k=2)
+    >>> metric(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([[1, 1, 0]])).item()
+    1.0
+    """
 
     name = "hit_rate"

@@ -12,6 +12,9 @@ class FeatureUse(nn.Module):
     A feature that is never chosen gets no gradient from a hard top-k and stays as it is. Codes
     (..., n) pass through unchanged; every row counts as one.
 
+    Args:
+        features: n.
+
     >>> import torch, softorder as so
     >>> use = so.nn.FeatureUse(3)
     >>> _ = use(torch.tensor([[1.0, 0.0, 0.0], [2.0, 0.0, 0.5]]))

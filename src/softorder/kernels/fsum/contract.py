@@ -37,13 +37,13 @@ from torch import Tensor
 
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import _triton
-from softorder.kernels._density_numbers import number_of
+from softorder.kernels._density_numbers import COMPILED, number_of
 from softorder.kernels._operators import Operator, define_vmap
 from softorder.kernels.fsum import cpu, reference
 
 _gpu = _triton.Module("softorder.kernels.fsum.triton")
 _LINEAR = (number_of(BUILT_IN["laplace"]), number_of(BUILT_IN["uniform"]))
-_COMPILED = tuple(map(number_of, BUILT_IN.values()))
+_COMPILED = range(COMPILED)
 
 
 class Roots(NamedTuple):

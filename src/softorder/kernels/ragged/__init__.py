@@ -1,6 +1,6 @@
 """Rows of different lengths, one behind another."""
 
-from softorder.kernels.ragged.buckets import Bucket, buckets, own_ranks, per_row, per_score
+from softorder.kernels.ragged.bucketing import Bucket, buckets, own_ranks, per_row, per_score
 from softorder.kernels.ragged.contract import (
     backward,
     forward,

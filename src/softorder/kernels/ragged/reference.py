@@ -11,7 +11,14 @@ from softorder.kernels import order, placement, threshold
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import Fused, as_tuple, no_gradient
 from softorder.kernels.formulas import exact
-from softorder.kernels.ragged.buckets import Bucket, buckets, hidden, own_ranks, per_row, per_score
+from softorder.kernels.ragged.bucketing import (
+    Bucket,
+    buckets,
+    hidden,
+    own_ranks,
+    per_row,
+    per_score,
+)
 from softorder.kernels.ragged.segments import Segments
 
 
