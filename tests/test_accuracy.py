@@ -45,6 +45,7 @@ def test_rows_of_twenty_thousand(density, dtype, family):
     _assert_accurate(*_long(family, 20_000, dtype), density)
 
 
+@pytest.mark.slow
 def test_rows_of_a_million(density, dtype):
     """Two families per density, one for each precision, so that together they meet ten of them."""
     turn = 5 * (dtype is np.float32)

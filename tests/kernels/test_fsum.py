@@ -214,6 +214,7 @@ for tau in (1e-6, 1e-2, 10.0) if {threads} > 1 else (1e-2,):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
     run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
 

@@ -188,5 +188,6 @@ for density in ("logistic", "normal", "cauchy"):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
     run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)

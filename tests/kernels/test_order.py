@@ -165,6 +165,7 @@ for n, dtype in ((30, torch.float64), (50_000, torch.float64), (50_000, torch.fl
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
     run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
 

@@ -322,5 +322,6 @@ def _laws():
 
 
 @pytest.mark.parametrize(("law", "case"), list(_laws()), ids=str)
+@pytest.mark.slow
 def test_law(law, case):
     law.hold(case.call, examples=min(law.examples, 4))

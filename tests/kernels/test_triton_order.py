@@ -229,5 +229,6 @@ _LAWS = [
 
 
 @pytest.mark.parametrize(("law", "case"), _LAWS, ids=str)
+@pytest.mark.slow
 def test_law(law, case):
     law.hold(case.call, examples=min(law.examples, 4))

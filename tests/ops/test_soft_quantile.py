@@ -14,6 +14,7 @@ def _scores(*shape):
 
 
 @pytest.mark.parametrize("method", BUILT_IN)
+@pytest.mark.slow
 def test_gradient_in_q(kernel, method):
     x, q = _scores(3, 5).requires_grad_(), torch.tensor([0.9, 0.23], dtype=torch.float64)
     q.requires_grad_()

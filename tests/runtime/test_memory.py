@@ -32,6 +32,7 @@ print(status("VmHWM") - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 @pytest.mark.parametrize("shape", [(_ROW,), (16, _ROW // 16)], ids=str)
 @pytest.mark.parametrize("method", BUILT_IN)
+@pytest.mark.slow
 def test_forward_needs_its_output_and_one_row_sized_buffer(method, shape):
     script = _PEAK.format(shape=shape, method=method)
     peak = int(run(script, SOFTORDER_KERNELS="native"))

@@ -57,6 +57,7 @@ print(torch.get_num_threads())
 
 
 @pytest.mark.parametrize("at_first", ["1", "64"])
+@pytest.mark.slow
 def test_the_number_of_threads_may_change_between_calls(at_first):
     passive = {"OMP_WAIT_POLICY": "passive", "SOFTORDER_KERNELS": "native"}
     assert run_fresh(_SEVERAL_COUNTS, OMP_NUM_THREADS=at_first, **passive).strip() == "2"

@@ -31,6 +31,7 @@ def _printed(scores, target, p_k, masses):
     [("sinkhorn", 8), ("sinkhorn_sort", 8), (so.Sinkhorn(), 8), ("sorted_soft", 5)],
     ids=["sinkhorn", "sinkhorn_sort", "Sinkhorn()", "sorted_soft"],
 )
+@pytest.mark.slow
 def test_is_the_loss_of_unrolled_sinkhorn(method, places, epsilon, p_k):
     """The paper's SinkhornSort has n anchors; sorted SOFT has one for each place, and the rest."""
     scores, target = problem(4, 8)
