@@ -221,6 +221,7 @@ def test_a_bell_takes_six_sums(pair, density, temperature):
 
 
 @pytest.mark.parametrize("temperature", [0.03, 0.1])
+@pytest.mark.slow
 def test_a_sharper_bell_takes_no_more_as_a_rule(pair, temperature):
     n = 1000
     scores = np.random.default_rng(6).standard_normal((9, 1, n)).astype(np.float32)

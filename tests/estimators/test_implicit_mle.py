@@ -62,6 +62,7 @@ def test_the_mean_is_a_difference_of_means(noise):
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.slow
 def test_k_numbers_of_the_noise_sum_to_a_gumbel_number(k):
     """Kolmogorov-Smirnov at one in a million; 1000 terms leave out a variance of 0.001."""
     like = torch.empty(5000, k, dtype=torch.float64)

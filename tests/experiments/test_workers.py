@@ -61,6 +61,7 @@ def test_cores_are_shared():
     assert threads(2 * cores()) == 1
 
 
+@pytest.mark.slow
 def test_more_tasks_than_a_pipe_holds():
     """Nobody takes any before the processes have started."""
     plan = Plan(toy.session, toy.Config(), Setting(), Trials("title", {}))

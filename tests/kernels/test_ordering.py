@@ -85,6 +85,7 @@ print(_native.level())
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.slow
 def test_every_simd_level_and_number_of_threads(level, threads):
     used = run(_CASES.format(threads=threads), SOFTORDER_SIMD=level, SOFTORDER_KERNELS="native")
     assert used.strip() == level

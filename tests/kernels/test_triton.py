@@ -45,6 +45,7 @@ def _in_turn():
 
 @pytest.mark.parametrize(("density", "dtype"), list(_in_turn()))
 @pytest.mark.parametrize("n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 40))])
+@pytest.mark.slow
 def test_short_rows(density, dtype, n):
     _assert_solved(*bank.problems(bank.FAMILIES, n, dtype), density)
 

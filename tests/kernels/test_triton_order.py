@@ -149,6 +149,7 @@ def test_strides(operator):
 @pytest.mark.parametrize(
     ("split", "kernel"), [(10**6, "rank_backward"), (64, "laplace_pieces")], ids=["alone", "split"]
 )
+@pytest.mark.slow
 def test_rows_that_are_longer_than_a_tile(monkeypatch, split, kernel):
     """Streamed by one program, or split among several."""
     from softorder.kernels.fsum import triton as launches

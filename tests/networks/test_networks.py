@@ -66,6 +66,7 @@ def test_selects_from_all_zeros_and_ones(n, kind):
 
 @pytest.mark.parametrize("kind", SELECTION_KINDS)
 @pytest.mark.parametrize("n", [13, 32, 64, 100])
+@pytest.mark.slow
 def test_selects_few_from_few_zeros(n, kind):
     """Rows with at most k zeros prove that a network selects the k smallest: with more of them no
     output can rise.
@@ -81,6 +82,7 @@ def test_selects_few_from_few_zeros(n, kind):
 
 @pytest.mark.parametrize("kind", SELECTION_KINDS)
 @pytest.mark.parametrize("n", [13, 100, 257, 1000])
+@pytest.mark.slow
 def test_selects_from_random_rows(n, kind):
     generator = torch.Generator().manual_seed(n)
     rows = torch.randint(n, (50, n), generator=generator)

@@ -97,6 +97,7 @@ def test_a_million_points_among_a_million_scores(kernel):
     ["laplace", "uniform", "normal"]
     + [pytest.param(name, marks=pytest.mark.slow) for name in ("logistic", "cauchy", "student")],
 )
+@pytest.mark.slow
 def test_derivatives_in_scores_points_and_temperature(kernel, operator, density):
     x, at = _random(2, 4), _at(operator, 2, 2, n=4)
     leaves = [v.requires_grad_() for v in (x, at, torch.tensor(0.7, dtype=torch.float64))]
@@ -135,6 +136,7 @@ def test_vmap_takes_scores_or_points_alone(operator):
 
 @_BOTH
 @pytest.mark.parametrize("density", ["laplace", "logistic"])
+@pytest.mark.slow
 def test_compiles_with_points_that_learn(operator, density):
     x, at = _random(2, 5), _at(operator, 2, 3, n=5)
 
