@@ -38,6 +38,5 @@ for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-4)):
 """
 
 
-@pytest.mark.slow
 def test_every_level(level):
     run(_SCRIPT.format(level=level), SOFTORDER_SIMD=level)
