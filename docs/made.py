@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import softorder as so
 from docs.names import Group, named
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -41,8 +42,8 @@ def api(group: Group) -> str:
 
 def _has_entry(name: str, value: object) -> bool:
     """Constants have no docstring; a class at the top is listed where it lives."""
-    top = name.count(".") == 1
-    return hasattr(value, "__qualname__") and not (top and isinstance(value, type))
+    elsewhere = name.count(".") == 1 and value in vars(so.relaxations).values()
+    return hasattr(value, "__qualname__") and not elsewhere
 
 
 def _entry(name: str, value: object) -> str:

@@ -26,13 +26,13 @@ GROUPS = (
         "Operators",
         "Functions of scores: how much each is chosen, where it belongs, and the limits of both "
         "at temperature 0.",
-        ("so", "so.hard"),
+        ("so", "so.hard", "so.ragged", "so.ragged.hard", "so.projections"),
     ),
     Group(
         "layers",
         "Layers",
         "Modules to put into a network, and the functions behind them.",
-        ("so.nn", "so.nn.functional", "so.sklearn"),
+        ("so.nn", "so.nn.functional", "so.schedules", "so.sklearn"),
     ),
     Group(
         "losses",

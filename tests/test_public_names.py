@@ -26,6 +26,7 @@ _SHOWN_BY = {
     "so.relaxations.MethodTable": "so.methods",
     "so.relaxations.TransportPlan": "so.Sinkhorn",
     "so.relaxations.register": "so.relaxations.find",
+    "so.schedules.Schedule": "so.schedules.Linear",
     "so.sampling.DesignTable": "so.sampling.designs",
     "so.sampling.register": "so.sampling.find",
 }

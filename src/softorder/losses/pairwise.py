@@ -33,10 +33,7 @@ class PairwiseLoss(ScoreLoss):
 
     Args:
         kind: "logistic" or "hinge".
-        temperature: τ > 0, a number or a tensor that broadcasts over the lists.
-        dim: the axis of the lists.
-        reduction: "mean" over the lists that count, "sum", or "none" for one number per list.
-        learnable_temperature: the temperature is a parameter, stored as its logarithm.
+        **options: temperature, dim, reduction and learnable_temperature of `so.losses.ListNetLoss`.
 
     Papers: RankNet (Burges et al. 2005); BPR (Rendle et al. 2009).
 
