@@ -136,6 +136,19 @@ class FSumMethod(Method):
         total = torch.where(scores > -math.inf, weights.double(), 0.0).sum(-1, keepdim=True)
         return points(scores, q * total, temperature, self.density, weights)
 
+    def ranks_of_many(self, scores: Tensor, weights: Tensor, temperature: Tensor) -> Tensor:
+        """1/2 + Σ_j w_j F((x_j - x_i)/τ): places from the top, where score j is there w_j times.
+
+        Anything for what takes no part.
+        """
+        rows = sort_rows(scores)
+        x, w = (v.gather(-1, rows.order) for v in (scores, weights))
+        below = fsum(x, x, w, temperature, self.density, counts=(rows.count, rows.count))
+        certain = torch.where(scores == math.inf, weights, 0.0).sum(-1, keepdim=True)
+        finite = torch.where(scores.isfinite(), weights, 0.0).sum(-1, keepdim=True)
+        above = certain + finite - rows.to_origin(below)
+        return rows.spoil(0.5 + torch.where(scores.isfinite(), above, certain / 2))
+
     def fsum_inverse(self, scores: Tensor, levels: Tensor, temperature: Tensor) -> Tensor:
         if few(levels):
             return points(scores, levels.double(), temperature, self.density)
