@@ -126,9 +126,6 @@ class RankingLoss(Tempered):
         weights: Tensor | None,
     ) -> Tensor:
         """Lists of different lengths: those of about the same length are padded together."""
-        _check.ragged.usual(temperature=self.temperature)
-        if isinstance(self.temperature, Tensor):
-            _check.one_for_all_rows("temperature", self.temperature)
         jagged = _jagged.unpack(scores, self.dim)
         wanted = _jagged.beside("relevance", relevance, jagged)
         lists = Rows.checked(*jagged, _jagged.beside("mask", mask, jagged))
@@ -137,6 +134,9 @@ class RankingLoss(Tempered):
         counted = _jagged.beside("weights", weights, jagged)
         if counted is not None:
             _check.weights.per_score(counted, lists.values)
+        self._find_temperature(_jagged.pack(lists.values.detach(), jagged))
+        if isinstance(self.temperature, Tensor):
+            _check.one_for_all_rows("temperature", self.temperature)
 
         def each(x: Tensor, part: Bucket) -> Tensor:
             x = _axis.clean(x, part.mask)

@@ -10,6 +10,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.losses._gains import GAINS, best_sum, gains, missing
 from softorder.losses._lists import CutLoss, mean_of, shares
+from softorder.ops._forms import is_jagged
 from softorder.ops.calibration import of_topk
 
 
@@ -159,7 +160,8 @@ class PrecisionAtK(CutLoss):
 
     def _find_temperature(self, x: Tensor) -> None:
         assert self.k is not None
-        of_topk(self.temperature, x, min(self.k, x.shape[-1]), method=self.method)
+        k = self.k if is_jagged(x) else min(self.k, x.shape[-1])
+        of_topk(self.temperature, x, k, method=self.method)
 
 
 class RecallAtK(PrecisionAtK):
