@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
@@ -100,7 +101,7 @@ class FSumMethod(Method):
         n, own = scores.shape[-1], scores.unsqueeze(-2)
         t = self.permuted(scores, own, temperature, descending, n).squeeze(-2)
         behind = -math.inf if descending else math.inf
-        return torch.where(t == -math.inf, behind, t)
+        return _check.dense_gradient(torch.where(t == -math.inf, behind, t))
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
         if few(q):
