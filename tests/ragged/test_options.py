@@ -38,7 +38,7 @@ def _agrees(found, expected, **tolerance):
 
 
 @_every
-@pytest.mark.parametrize("method", ["laplace", "logistic"])
+@pytest.mark.parametrize("method", ["laplace", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_hard_ahead_and_soft_on_the_way_back(name, method):
     ours, theirs, options = _SOFT[name]
     values, offsets = ragged(_LENGTHS)
@@ -73,8 +73,13 @@ def test_a_temperature_that_every_row_finds(name):
     torch.testing.assert_close(rows, found, equal_nan=True)
 
 
-@pytest.mark.parametrize("method", ["laplace", "normal", "softsort"])
-@pytest.mark.parametrize("k", [None, 2])
+_again = partial(pytest.param, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("k", "method"),
+    [(None, "laplace"), (2, "softsort"), _again(2, "normal"), _again(None, "normal")],
+)
 def test_calibration(k, method):
     values, offsets = ragged((3, 0, 1, 17, 30, 2, 5))
     values[4:6], values[12] = math.inf, -math.inf

@@ -33,4 +33,4 @@ def with_value(value: Tensor, soft: Tensor) -> Tensor:
     inf - inf; no derivative comes from there, and the difference is left out.
     """
     nothing = soft - soft.detach()
-    return value.detach() + torch.where(nothing == 0, nothing, 0.0)
+    return value.detach() + torch.where(nothing == 0, nothing, 0.0).to(value.dtype)

@@ -14,7 +14,7 @@ from softorder.densities import Density
 from softorder.kernels.ragged import Bucket
 from softorder.ops._method import method_of
 from softorder.ragged._rows import Number, Rows, of
-from softorder.ragged.soft import found_temperature, points_of
+from softorder.ragged.soft import checked_rows, points_of
 from softorder.relaxations import FSumMethod
 from softorder.relaxations.points import few
 
@@ -41,7 +41,7 @@ def fsum(
            [0.   , 0.   ],
            [0.5  , 1.003]], dtype=float32)
     """
-    rows, tau = _checked(values, offsets, method, temperature, mask)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     _check.fsums.points(points, rows.columns, -1)
     served = method_of("fsum", method)
     assert isinstance(served, FSumMethod)
@@ -76,7 +76,7 @@ def fsum_inverse(
     array([[1.022, 1.5  , 4.161],
            [0.022, 1.5  ,   inf]], dtype=float32)
     """
-    rows, tau = _checked(values, offsets, method, temperature, mask)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     _check.fsums.levels_above(levels, rows.columns, -1)
     wanted = levels.to(values.device, torch.float64).expand(rows.count, levels.shape[-1])
     at = points_of(rows, method_of("fsum_inverse", method), tau)
@@ -84,19 +84,6 @@ def fsum_inverse(
         return at(wanted).to(values.dtype)
     found = rows.per_row(partial(_padded, _inverse, wanted, method, tau))
     return found.to(values.dtype)
-
-
-def _checked(
-    values: Tensor,
-    offsets: Tensor,
-    method: object,
-    temperature: Temperature,
-    mask: Tensor | None,
-) -> tuple[Rows, Number]:
-    rows = Rows.checked(values, offsets, mask)
-    tau = found_temperature(temperature, rows, None, method)
-    _check.temperature(tau, rows.columns, -1)
-    return rows, tau
 
 
 def _sums(rows: Rows, t: Tensor, temperature: Tensor, density: Density) -> Tensor:

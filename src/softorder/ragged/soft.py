@@ -172,7 +172,8 @@ def soft_rank(
         both, common = (soft_rank, limits.rank, hard), {"descending": descending, "mask": mask}
         soft: dict[str, Any] = {"method": method, "temperature": temperature}
         return straight_through(*both, (values, offsets), common, **soft)
-    rows, tau = _ordered_rows(values, offsets, method, temperature, descending, mask)
+    _check.flag("descending", descending)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     arguments = rows, method, tau, descending
     return _order("soft_rank", kernels.rank, ops.soft_rank, *arguments)
 
@@ -203,7 +204,8 @@ def soft_sort(
         common = {"descending": descending, "mask": mask}
         soft: dict[str, Any] = {"method": method, "temperature": temperature}
         return straight_through(*both, (values, offsets), common, **soft)
-    rows, tau = _ordered_rows(values, offsets, method, temperature, descending, mask)
+    _check.flag("descending", descending)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     arguments = rows, method, tau, descending
     if within:
         inside = partial(ops.soft_sort, within=True)
@@ -211,18 +213,13 @@ def soft_sort(
     return _order("soft_sort", kernels.sort, ops.soft_sort, *arguments)
 
 
-def _ordered_rows(
-    values: Tensor,
-    offsets: Tensor,
-    method: object,
-    temperature: Temperature,
-    descending: bool,
-    mask: Tensor | None,
+def checked_rows(
+    values: Tensor, offsets: Tensor, method: object, temperature: Temperature, mask: Tensor | None
 ) -> tuple[Rows, Number]:
+    """Rows, and the temperature of their order."""
     rows = Rows.checked(values, offsets, mask)
     tau = found_temperature(temperature, rows, None, method)
     _check.temperature(tau, rows.columns, -1)
-    _check.flag("descending", descending)
     return rows, tau
 
 
@@ -289,7 +286,8 @@ def permutation_cross_entropy(
     >>> losses.numpy().round(3)
     array([0.17 , 0.063, 0.104, 0.   ], dtype=float32)
     """
-    rows, tau = _ordered_rows(values, offsets, method, temperature, descending, mask)
+    _check.flag("descending", descending)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     _check.ragged.places("target", target, values, rows.offsets, ignore_index)
     served = method_of("permutation_cross_entropy", method)
     placed = computation("permutation_cross_entropy", method)
@@ -346,9 +344,7 @@ def soft_quantile(
         common = {"mask": mask, "interpolation": interpolation, "weights": weights}
         soft: dict[str, Any] = {"method": method, "temperature": temperature}
         return straight_through(*both, (values, offsets, q), common, **soft)
-    rows = Rows.checked(values, offsets, mask)
-    tau = found_temperature(temperature, rows, None, method)
-    _check.temperature(tau, rows.columns, -1)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     q = _check.quantiles.as_tensor(q)
     _check.q(q, rows.columns, -1)
     _check.choice("interpolation", interpolation, INTERPOLATIONS)
