@@ -201,6 +201,7 @@ class FSumMethod(Method):
     ) -> Tensor:
         x = scores.double()
         rows = sort_rows(x)
+        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         levels = levels_of_all(rows).double().expand(*x.shape[:-1], -1)
         centre, rest = self._roots(x, rows, levels, temperature)
         rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
+from softorder.kernels.formulas import factor_for
 from softorder.kernels.sort.rows import ascending
 from softorder.kernels.transport.windows import MAX_ENTRIES
 from softorder.relaxations import transport_rows
@@ -155,6 +156,8 @@ class Sinkhorn(Method):
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         finite = scores.isfinite()
         x = torch.where(finite, scores, 0.0).double()
+        factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
+        x = x if factor is None else factor * x
         middle = x.detach().sum(-1, keepdim=True) / finite.sum(-1, keepdim=True).clamp(min=1)
         beside = torch.where(finite, x - middle, 0.0)
         moved = self._transport.sums(scores, temperature, descending, beside)
@@ -163,7 +166,7 @@ class Sinkhorn(Method):
             spoiled = scores.isnan().any(-1, keepdim=True)
             p = torch.where(spoiled.unsqueeze(-1), 0.0, p)  # that no gradient passes
             moved = torch.where(spoiled, math.nan, (p * beside.unsqueeze(-2)).sum(-1))
-        values = middle + moved
+        values = middle + moved if factor is None else (middle + moved) / factor
         values = transport_rows.complete(values, scores, descending)
         values = -ascending(-values) if descending else ascending(values)
         return values.to(scores.dtype)

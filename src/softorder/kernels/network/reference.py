@@ -9,6 +9,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import _autograd
 from softorder.kernels._operators import no_gradient
+from softorder.kernels.formulas import factor_for, multiplied
 from softorder.kernels.network import layers
 from softorder.kernels.network.program import program
 from softorder.kernels.network.wires import Wires
@@ -78,10 +79,13 @@ def _values(
     k: int,
 ) -> Tensor:
     plan = program(x.shape[-1], k, kind, x.device)
+    factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
+    x, temperature = _in_range(x, temperature, factor)
     start, values = layers.wires_first(x, descending)
     values, _ = layers.forward(plan, values, comparator, count, temperature)
     t = values.index_select(0, plan.outputs).movedim(0, -1)
-    return start + (-t if descending else t)
+    t = start + (-t if descending else t)
+    return t if factor is None else t / factor
 
 
 def _rows(
@@ -95,7 +99,18 @@ def _rows(
 ) -> Tensor:
     """Values in float64: steep comparators enlarge their rounding errors, not those of the rows."""
     plan = program(x.shape[-1], k, kind, x.device)
-    _, values = layers.wires_first(x.double(), descending)
+    wide = x.double()
+    factor = factor_for(wide.detach().abs().amax(-1, keepdim=True))
+    wide, temperature = _in_range(wide, temperature, factor)
+    _, values = layers.wires_first(wide, descending)
     values, kept = layers.forward(plan, values, comparator, count, temperature)
     kept = [keep.to(x.dtype) for keep in kept]
-    return layers.back_to_front(plan, values.to(x.dtype), kept).movedim(0, -1)
+    like = values.clamp(-1, 1).to(x.dtype)  # they count by 0, and may be too large
+    return layers.back_to_front(plan, like, kept).movedim(0, -1)
+
+
+def _in_range(x: Tensor, temperature: Tensor, factor: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Scores and τ multiplied by it, so that the difference of no two values overflows."""
+    if factor is None:
+        return x, temperature
+    return factor * x, multiplied(temperature, factor)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from softorder.kernels.formulas import at_hand
+from softorder.kernels.formulas import at_hand, factor_for, multiplied
 from softorder.kernels.sort.contract import sort
 
 
@@ -64,6 +64,24 @@ class SortedRows:
 
     def places(self) -> Tensor:
         return torch.arange(self.n, device=self.values.device)
+
+    def factor(self) -> Tensor | None:
+        """What scores and τ are to be multiplied by, so that no sum of differences overflows."""
+        if self.n == 0:
+            return None
+        last = self.values[..., -1:]
+        if self.finite is not None:
+            last = self.values.gather(-1, (self.finite - 1).clamp(min=0))
+        return factor_for(torch.maximum(self.values[..., :1].abs(), last.abs()))
+
+    def in_range(
+        self, scores: Tensor, temperature: Tensor, factor: Tensor | None
+    ) -> tuple[SortedRows, Tensor, Tensor]:
+        """These rows, their scores as they came and τ, multiplied by it."""
+        if factor is None:
+            return self, scores, temperature
+        rows = replace(self, values=factor * self.values)
+        return rows, factor * scores, multiplied(temperature, factor)
 
     def ranges(self, descending: bool) -> tuple[Tensor, Tensor]:
         """The places [first, last), from 0, that every score shares with its equals.
