@@ -12,6 +12,7 @@ from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
+from softorder.kernels.formulas import with_gradient_of
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import levels_of as levels_of_all
@@ -176,18 +177,26 @@ class FSumMethod(Method):
 
     def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
-        x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
+        rows, x, temperature = rows.in_range(scores, temperature, rows.factor())
+        x, counts = x.gather(-1, rows.order), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts)
         return all_ranks(rows, below + 0.5, descending)
 
     def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
-        centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
-        return all_values(rows, ascending(centre + rest), descending)
+        factor, x = rows.factor(), scores
+        if factor is not None:
+            rows, x, tau = rows.in_range(scores, temperature, factor)
+            x, temperature = with_gradient_of(x, scores), with_gradient_of(tau, temperature)
+        centre, rest = self._roots(x, rows, rows.places() + 0.5, temperature)
+        t = ascending(centre + rest)
+        t = t if factor is None else with_gradient_of(t / factor, t)
+        return all_values(rows, t, descending)
 
     def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
         x = scores.double()
         rows = sort_rows(x)
+        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
         p = between(x, rows, centre, rest, temperature, descending, self.density)
         return p.to(scores.dtype)

@@ -30,14 +30,7 @@ class MatrixMethod(Method):
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
-        if _check.known_finite(scores):
-            start = _in_order(scores, descending)
-            return start + _beside(p, scores, start)
-        exceptions = Completion.of(scores, descending)
-        start = exceptions.complete_values(_in_order(scores, descending, exceptions.live))
-        start = torch.where(start.isfinite(), start, 0.0)
-        moved = _beside(p, exceptions.only_finite(scores), start)
-        return exceptions.complete_places(start + moved)
+        return sorted_by(p, scores, descending)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
@@ -58,6 +51,22 @@ class MatrixMethod(Method):
         return torch.where(scores == -math.inf, 0.0, p)
 
 
+def sorted_by(p: Tensor, scores: Tensor, descending: bool) -> Tensor:
+    """P x for a P whose rows sum to 1, completed by what infinities and NaN mean.
+
+    A row is measured from the score in its place, near which it is large: little cancels.
+    """
+    if _check.known_finite(scores):
+        start = _in_order(scores, descending)
+        return start + _beside(p, scores, start)
+    exceptions = Completion.of(scores, descending)
+    start = exceptions.complete_values(_in_order(scores, descending, exceptions.live))
+    start = torch.where(start.isfinite(), start, 0.0)
+    p = torch.where(exceptions.spoiled.unsqueeze(-1), 0.0, p)  # that no gradient passes
+    moved = _beside(p, exceptions.only_finite(scores), start)
+    return exceptions.complete_places(start + moved)
+
+
 def _in_order(scores: Tensor, descending: bool, live: Tensor | None = None) -> Tensor:
     """The scores in order, those that are not live behind the others."""
     x = -scores.detach() if descending else scores.detach()
@@ -66,11 +75,7 @@ def _in_order(scores: Tensor, descending: bool, live: Tensor | None = None) -> T
 
 
 def _beside(p: Tensor, scores: Tensor, start: Tensor) -> Tensor:
-    """Σ_i P_ji (x_i - start_j): rows of P sum to 1, so it may be any place.
-
-    At its own score a row of P is large, and near it little cancels. What is far away, and has no
-    part in the row, may be too far away for a product.
-    """
+    """Σ_i P_ji (x_i - start_j). What has no part in a row may be too far away for a product."""
     gap = torch.where(p > 0, scores.unsqueeze(-2), start.unsqueeze(-1)) - start.unsqueeze(-1)
     return (p * gap).sum(-1)
 

@@ -56,6 +56,11 @@ class Transport:
         """Whether cost and anchors are those of the papers."""
         return self._cost == "squared" and self._anchors is None
 
+    @property
+    def homogeneous(self) -> bool:
+        """Whether scores and ε may be multiplied by one number."""
+        return not callable(self._cost)
+
     def rows(
         self,
         scores: Tensor,
@@ -119,7 +124,7 @@ class Transport:
 
     def _in_range(self, x: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
         """Finite scores and ε such that no sum of gains overflows: all that counts is gains/ε."""
-        if callable(self._cost) or x.shape[-1] == 0:
+        if not self.homogeneous or x.shape[-1] == 0:
             return x, temperature
         factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
         if factor is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from softorder import _check
 from softorder.kernels import _autograd
 from softorder.kernels._operators import no_gradient
-from softorder.kernels.formulas import factor_for, multiplied
+from softorder.kernels.formulas import at_hand, factor_for, multiplied, with_gradient_of
 from softorder.kernels.network import layers
 from softorder.kernels.network.program import program
 from softorder.kernels.network.wires import Wires
@@ -80,12 +81,20 @@ def _values(
 ) -> Tensor:
     plan = program(x.shape[-1], k, kind, x.device)
     factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
-    x, temperature = _in_range(x, temperature, factor)
+    if factor is not None and x.dtype is not torch.float64 and at_hand(factor):
+        # products of scores and gradients overflow, too
+        settings = temperature, descending, kind, comparator, k
+        return _values(x.double(), count, *settings).to(x.dtype)
+    if factor is not None:
+        x, temperature = (
+            with_gradient_of(factor * x, x),
+            with_gradient_of(multiplied(temperature, factor), temperature),
+        )
     start, values = layers.wires_first(x, descending)
     values, _ = layers.forward(plan, values, comparator, count, temperature)
     t = values.index_select(0, plan.outputs).movedim(0, -1)
     t = start + (-t if descending else t)
-    return t if factor is None else t / factor
+    return t if factor is None else with_gradient_of(t / factor, t)
 
 
 def _rows(
@@ -101,16 +110,10 @@ def _rows(
     plan = program(x.shape[-1], k, kind, x.device)
     wide = x.double()
     factor = factor_for(wide.detach().abs().amax(-1, keepdim=True))
-    wide, temperature = _in_range(wide, temperature, factor)
+    if factor is not None:
+        wide, temperature = factor * wide, multiplied(temperature, factor)
     _, values = layers.wires_first(wide, descending)
     values, kept = layers.forward(plan, values, comparator, count, temperature)
     kept = [keep.to(x.dtype) for keep in kept]
     like = values.clamp(-1, 1).to(x.dtype)  # they count by 0, and may be too large
     return layers.back_to_front(plan, like, kept).movedim(0, -1)
-
-
-def _in_range(x: Tensor, temperature: Tensor, factor: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Scores and τ multiplied by it, so that the difference of no two values overflows."""
-    if factor is None:
-        return x, temperature
-    return factor * x, multiplied(temperature, factor)

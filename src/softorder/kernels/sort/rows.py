@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from softorder.kernels.formulas import at_hand, factor_for, multiplied
+from softorder.kernels.formulas import at_hand, factor_for, far_from_zero, multiplied
 from softorder.kernels.sort.contract import sort
 
 
@@ -24,6 +24,7 @@ class SortedRows:
     finite: Tensor | None  # how many scores are finite
     present: Tensor | None  # how many are not -inf
     spoiled: Tensor | None  # whether one is NaN
+    most: float = math.inf  # no |score| of any row is larger
 
     @property
     def n(self) -> int:
@@ -67,7 +68,7 @@ class SortedRows:
 
     def factor(self) -> Tensor | None:
         """What scores and τ are to be multiplied by, so that no sum of differences overflows."""
-        if self.n == 0:
+        if self.n == 0 or self.most <= far_from_zero(self.values.dtype):
             return None
         last = self.values[..., -1:]
         if self.finite is not None:
@@ -115,8 +116,10 @@ def sort_rows(scores: Tensor) -> SortedRows:
 
 def rows_of(values: Tensor, order: Tensor) -> SortedRows:
     """The same from rows that are in ascending order already, NaN last."""
-    if at_hand(values) and bool(values[..., [0, -1]].isfinite().all()):
-        return SortedRows(values, order, None, None, None)
+    if at_hand(values):
+        most = values[..., [0, -1]].abs().amax().item() if values.numel() else 0.0
+        if math.isfinite(most):
+            return SortedRows(values, order, None, None, None, most)
     n = values.shape[-1]
     absent = (values == -math.inf).sum(-1, keepdim=True)
     spoiled = values[..., -1:].isnan()
