@@ -39,6 +39,8 @@ def agree(problem, one, other, whose):
     """What two answers to the same problem disagree about, in words, if anything."""
     if problem.name == "network" and _swamped(problem):
         return ""
+    if problem.name == "cauchy" and _underflows(problem):
+        return ""
     for (name, found), (_, expected) in zip(one.parts(), other.parts(), strict=True):
         if name != "the result" and problem.operator in _LOGARITHMS and _blurred(problem):
             return ""
@@ -78,6 +80,12 @@ def _blurred(problem):
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     eps = torch.finfo(torch.float64 if problem.scores.dtype is torch.float64 else torch.float32).eps
     return _most(finite) * eps > 1e-3 * _coldest(problem)
+
+
+def _underflows(problem):
+    """Whether tails of 1/(π u), and with them what balances in a gap, are too small for float64."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    return problem.operator in _LOGARITHMS and 1e-290 * _most(finite) > _coldest(problem)
 
 
 def _flushed(problem):

@@ -50,7 +50,8 @@ def test_scores_and_temperature_scale_together(kernel, operator, method, dtype):
     scores, size = torch.tensor(_SCORES, dtype=dtype), 2.0 ** _SIZE[dtype]
     far, by_far = _answer(operator, method, scores * size, _TEMPERATURE * size)
     near, by_near = _answer(operator, method, scores.clone(), _TEMPERATURE)
-    close = {"rtol": 1e-11, "atol": 1e-12} if dtype is torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    wide = dtype is torch.float64
+    close = {"rtol": 1e-11, "atol": 1e-12} if wide else {"rtol": 1e-4, "atol": 1e-5}
     if operator != "soft_sort":  # gradients of 1/size are too small for the format
         assert by_far.isfinite().all()
         return torch.testing.assert_close(far, near, **close)
@@ -97,8 +98,8 @@ def test_second_derivatives_in_a_wide_gap(kernel, method, gap):
     towards = torch.tensor([0.5, -1.0, 0.3, 1.2, -0.7, 0.1], dtype=torch.float64)
 
     def gradient(scores):
-        options = {"method": method, "reduction": "sum"}
-        loss = so.losses.permutation_cross_entropy(scores, torch.tensor([0, 2, 1, 3, 4, 5]), **options)
+        target, options = torch.tensor([0, 2, 1, 3, 4, 5]), {"method": method, "reduction": "sum"}
+        loss = so.losses.permutation_cross_entropy(scores, target, **options)
         return torch.autograd.grad(loss, scores, create_graph=True)[0]
 
     scores = start.clone().requires_grad_()

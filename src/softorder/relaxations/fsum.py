@@ -249,7 +249,8 @@ class FSumMethod(Method):
         flat = (slope < torch.finfo(x.dtype).tiny) & t.isfinite() & (levels < rows.available)
         low, high = (torch.where(flat, v, 0.0) for v in neighbours)
         middle = 0.5 * low + 0.5 * high
-        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0)
+        most = torch.finfo(x.dtype).max
+        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0).clamp(-most, most)
         return _nought(middle) + beside * _nought(column)
 
 
