@@ -44,7 +44,7 @@ def agree(problem, one, other, whose):
     for (name, found), (_, expected) in zip(one.parts(), other.parts(), strict=True):
         if name != "the result" and problem.operator in _LOGARITHMS and _blurred(problem):
             return ""
-        if name != "the result" and _flushed(problem):
+        if name != "the result" and (_flushed(problem) or _shared(problem)):
             return ""
         if (found is None) != (expected is None):
             return f"{name} is there in one of two only, beside {whose}"
@@ -97,9 +97,23 @@ def _flushed(problem):
 
 
 def _swamped(problem):
-    """Whether comparators, which mix all scores, lose what τ tells apart."""
+    """Whether rounding the values on the wires, which mix all scores, is not small beside τ.
+
+    u = (b - a)/τ is off by that, and the next comparators enlarge it. Sorted values are made in the
+    format of the scores; rows of P, and so a soft top-k, from values in float64.
+    """
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
-    return _most(finite) > 1e4 * _coldest(problem)
+    narrow = problem.operator == "soft_sort" and problem.scores.dtype is not torch.float64
+    eps = torch.finfo(torch.float32 if narrow else torch.float64).eps
+    return _most(finite) * eps > 1e-3 * _coldest(problem)
+
+
+def _shared(problem):
+    """Whether a projected sort's places, 1/τ apart, are lost beside scores, and decide nothing."""
+    if problem.operator != "soft_sort" or not problem.name.startswith("permutahedron"):
+        return False
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    return _most(finite) * torch.finfo(torch.float64).eps * _most(problem.temperature) > 1e-3
 
 
 def _coldest(problem):
