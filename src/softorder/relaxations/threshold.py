@@ -25,6 +25,9 @@ from softorder.kernels.formulas import (
     distance,
     exact_distance,
     inverse,
+    minus,
+    part_of,
+    stretched,
     upstream_of,
     vjp,
 )
@@ -116,8 +119,9 @@ def differentiable_distance(
     constant = exact_distance(scores.detach(), centre, rest, scale.detach())
     live = centre.isfinite() & (constant.isfinite() if log else law.pdf(constant) > 0)
     # The inner where keeps infinities out of the quotient, the outer one keeps them in u.
-    z = torch.where(live, (scores - centre) - rest, 0.0)
-    u = torch.where(live, z * scale, constant)
+    part = part_of(centre, rest)
+    z = torch.where(live, minus(scores, centre, rest, part), 0.0)
+    u = torch.where(live, z * stretched(scale, part), constant)
     step = _log_step if log and law.logarithmic else _step
     k = column(k.to(scores.dtype))
     for _ in range(2):
