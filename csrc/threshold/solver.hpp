@@ -295,6 +295,7 @@ template <class F, class T> class Solver {
       if (up ? !high_known && !(next < around.high) : !low_known && !(next > around.low)) {
         next = up ? around.high : around.low;
         (up ? high_known : low_known) = true;
+        if (double(T(next)) == at) return move = base + at + change, Outcome::outside;  // the guard is less than a digit
       } else {
         next = around.inside(next, F::kTail == Tail::none);
         if (low_known && high_known && shrink(far, near, around, span)) {

@@ -186,7 +186,8 @@ def around(
     law, k = rows.law, rows.k - rows.certain
     whole, part = k.floor(), k.frac()
     integer = part == 0
-    width = torch.where(integer, (above - low) / rows.tau, 0.0)
+    most = torch.finfo(rows.x.dtype).max / 64  # in a wider gap b has no more than its place
+    width = torch.where(integer, ((above - low) / rows.tau).clamp(max=most), 0.0)
     t = 0.5 * width - law.quantile(torch.where(integer, 0.5, part))
     below = (1 - part) / (whole + 1)
     beyond = torch.where(integer, 1.0, part) / (rows.valid - rows.certain - k.ceil() + 1)
