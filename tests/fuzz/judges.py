@@ -99,7 +99,7 @@ def _apart(problem, name, found, expected):
         odd &= ~(finite & found.isinf() & (ALLOWED * unit >= most))
     if odd.any():
         return f"is {found[odd][0].item()}, but {expected[odd][0].item()}"
-    apart = torch.where(finite, found.clamp(-most, most) - expected, 0.0)
+    apart = torch.where(finite & found.isfinite(), found - expected, 0.0)
     units = apart.abs() / unit
     at = units.flatten().argmax()
     if units.flatten()[at] <= ALLOWED:
@@ -152,7 +152,7 @@ def _scale_of_gradient(problem, expected):
     if problem.operator in ("soft_rank", "fsum"):  # a score is near itself
         alone = near | True
     if "k" in problem.options:  # where k is not whole, some p is neither 0 nor 1
-        alone = alone | (torch.as_tensor(problem.options["k"]).frac() != 0)
+        alone = alone | (torch.as_tensor(problem.options["k"]) % 1 != 0)
     return _most(expected) + _most(torch.where(near | alone, 1 / tau, 0.0))
 
 
