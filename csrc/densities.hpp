@@ -109,22 +109,22 @@ template <class T> struct Normal {
   }
   static double log_tail(double a) {
     if (a < 20) return std::log(0.5 * std::erfc(a * std::numbers::sqrt2 / 2));
-    return -0.5 * a * a - std::log(a * std::sqrt(2 * std::numbers::pi)) - std::log(a / mills_tail(a));
+    return -0.5 * a * a - std::log(std::sqrt(2 * std::numbers::pi) * far_slope(a));
   }
   static double log_slope(double a) {
     if (a < 20) {
       return std::exp(-0.5 * a * a) / std::sqrt(2 * std::numbers::pi) /
              (0.5 * std::erfc(a * std::numbers::sqrt2 / 2));
     }
-    return a * a / mills_tail(a);
+    return far_slope(a);
   }
 
  private:
-  // a² times the Mills ratio by its continued fraction, for a >= 20
-  static double mills_tail(double a) {
-    double tail = a;
-    for (int i = 24; i > 0; --i) tail = a + i / tail;
-    return a * a / tail;
+  // f/F, one over the Mills ratio, by its continued fraction, for a >= 20
+  static double far_slope(double a) {
+    double slope = a;
+    for (int i = 24; i > 0; --i) slope = a + i / slope;
+    return slope;
   }
 };
 
@@ -154,8 +154,12 @@ template <class T> struct Cauchy {
     return {tail, pdf, T(2) * small * height * pdf, h * (T(6) - T(8) * h), h * (T(12) - T(24) * h)};
   }
   static double quantile(double q) { return std::tan(std::numbers::pi * (q - 0.5)); }
-  static double log_tail(double a) { return std::log(std::atan2(1, a) / std::numbers::pi); }
-  static double log_slope(double a) { return 1 / ((1 + a * a) * std::atan2(1, a)); }
+  // beyond kFar F(-a) is 1/(πa), whose square would overflow and whose inverse underflow
+  static constexpr double kFar = 1e100;
+  static double log_tail(double a) {
+    return a < kFar ? std::log(std::atan2(1, a) / std::numbers::pi) : -std::log(a) - std::log(std::numbers::pi);
+  }
+  static double log_slope(double a) { return a < kFar ? 1 / ((1 + a * a) * std::atan2(1, a)) : 1 / a; }
 };
 
 // Written with support [0, 1] instead of [-1/2, 1/2]: that moves b by τ/2 and changes no p, but a

@@ -45,6 +45,7 @@ template <class Law, class T, class Sources> class SmoothInverse {
   static constexpr bool kHyperbola = Law::kTail == Tail::hyperbola;
   static constexpr double kOpen = kHyperbola ? 4 : 1;  // gaps in which tails tell where to step: see 3.
   static constexpr double kWide = 8;                   // gaps with plateaus
+  static constexpr double kVast = 1e6;                 // gaps so wide that a place near one end has lost digits at the other
 
   struct Found {
     Vector<double> sum, slope;
@@ -85,7 +86,8 @@ template <class Law, class T, class Sources> class SmoothInverse {
       if (!outside(s) && width <= kNarrow * tau_) {
         s.at = guess(s, width);
         finish(s);
-      } else if (!kHyperbola && width > kWide * tau_ && std::fabs(row_.levels[j] - double(below)) < 0.25) {
+      } else if (!kHyperbola && width > kWide * tau_ && std::fabs(row_.levels[j] - double(below)) < 0.25 &&
+                 !(width > kVast * tau_ && reach(s) < 0.5 * width)) {
         s.high = width;
         balance(s, width);
         finish(s);
@@ -115,11 +117,9 @@ template <class Law, class T, class Sources> class SmoothInverse {
   void bracket(Search& s, double width) const {
     const double wanted = row_.levels[s.level] - double(s.below);
     const bool inside = !outside(s), from_above = s.below == 0 || (inside && wanted > 0);
-    const double most = wanted == 0 ? std::numeric_limits<double>::infinity()
-                                    : -tau_ * Law::quantile(std::min(0.5, std::fabs(wanted) / double(row_.m)));
-    const double reach = inside ? std::min(width, most) : most * (1 + 1e-6);  // a root inside, not at the end
+    const double most = inside ? std::min(width, reach(s)) : reach(s) * (1 + 1e-6);  // a root inside, not at the end
     s.anchor = from_above ? s.below : s.below - 1;
-    s.low = from_above ? -reach : 0, s.high = from_above ? 0 : reach;
+    s.low = from_above ? -most : 0, s.high = from_above ? 0 : most;
     if (inside) s.at = guess(s, width) - (from_above ? width : 0);
     const double has = at_sources_.sum[s.anchor] - double(s.below), slope = at_sources_.slope[s.anchor];
     const bool wide = !inside || width > kOpen * tau_;
@@ -128,6 +128,12 @@ template <class Law, class T, class Sources> class SmoothInverse {
       if (inside) s.at = std::clamp(s.at, -0.5 * width, 0.5 * width);
     }
     s.at = std::clamp(s.at, s.low, s.high);
+  }
+
+  // How far a root may be from the end that it is drawn to.
+  double reach(const Search& s) const {
+    const double wanted = std::fabs(row_.levels[s.level] - double(s.below));
+    return wanted == 0 ? std::numeric_limits<double>::infinity() : -tau_ * Law::quantile(std::min(0.5, wanted / double(row_.m)));
   }
 
   // One F-sum at every open root, and a step.

@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "densities.hpp"
-#include "threshold/sweep.hpp"
+#include "threshold/far.hpp"
 
 namespace softorder {
 
@@ -17,7 +17,8 @@ template <class T> double distance_to(T score, Threshold<T> b, double temperatur
   const double x = score, centre = b.centre, rest = b.rest;
   const double scale = std::min(1 / temperature, std::numeric_limits<double>::max());
   if (x == centre) return -rest * scale;
-  return ((x - centre) - (std::isfinite(centre) ? rest : 0)) * scale;
+  if (!std::isfinite(centre)) return (x - centre) * scale;
+  return distance_from<double>(x, {centre, rest}, scale);
 }
 
 // F(-a) and f(a) for a >= 0.
@@ -41,7 +42,7 @@ inline TailAndPdf tail_and_pdf(Normal<double>, double a) {
 }
 
 inline TailAndPdf tail_and_pdf(Cauchy<double>, double a) {
-  return {std::numbers::inv_pi * std::atan2(1, a), std::numbers::inv_pi / (1 + a * a)};
+  return {std::numbers::inv_pi * std::atan2(1, a), std::numbers::inv_pi / (1 + a * a)};  // 0 far out, as a tail is
 }
 
 template <class F> double log_cdf(F law, double u) {

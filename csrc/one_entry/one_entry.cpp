@@ -33,7 +33,8 @@ template <class T> Threshold<T> threshold_at(const void* b, std::size_t rows, st
   return {centres[row], centres[rows + row]};
 }
 
-// ---- a softmax, as if it were a density: b is the largest score, and the logarithm of what follows
+// ---- a softmax, as if it were a density: b is the largest score, and the logarithm of what follows; where that score
+// is infinite, so many share it
 
 template <class T> T largest_score(const T* x, std::size_t n) {
   Pack<T> most = Pack<T>{} - std::numeric_limits<T>::infinity();
@@ -48,6 +49,11 @@ template <class T> Pack<T> exponential_below(Pack<T> scores, T most) {
 template <class T> Threshold<T> solve_softmax(const T* x, std::size_t n) {
   const T most = largest_score(x, n);
   double total = 0;
+  if (std::isinf(most)) {
+    bool spoiled = false;
+    for (std::size_t i = 0; i < n; ++i) total += x[i] == most, spoiled = spoiled || std::isnan(x[i]);
+    return {most, spoiled ? std::numeric_limits<T>::quiet_NaN() : T(std::log(total))};
+  }
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     Pack<T> sum{};
     for_packs(x + begin, std::min(kBlock, n - begin),
@@ -120,7 +126,7 @@ template <class F, class T> void finish_row(const OneEntryForward& a, std::size_
   const double temperature = a.temperature[row * a.temperature_stride];
   for (std::size_t j = 0; j < a.columns; ++j) {
     const Threshold<T> b = threshold_at<T>(a.b, a.rows, j, row);
-    if (a.k[j] == 0) log_p[j] = (double(own) - double(b.centre)) - double(b.rest);
+    if (a.k[j] == 0) log_p[j] = distance_to(own, b, 1);
     else log_p[j] = log_cdf(F{}, distance_to(own, b, temperature));
   }
   if (a.shares) a.loss[row] = loss_of(log_p, a.shares + row * a.columns * a.shares_stride, pull, a.columns, a.apart);
@@ -149,15 +155,18 @@ struct OtherSums {
   }
 };
 
-// The f of one score after another in their packs; u counts from b.
-template <class F, class T> struct Weigh {
+// The f of one score after another in their packs; u counts from b. kFar: b and scale are those of quarters.
+template <class F, class T, bool kFar> struct Weigh {
   Threshold<T> b;
   T scale;
   Pack<T> f(Pack<T> scores) const { return values_at<F, T>(z(scores), Pack<T>{} + scale).pdf; }
   Pack<T> u(Pack<T> scores) const { return z(scores) * (scale / F::kUnit); }
 
  private:
-  Pack<T> z(Pack<T> scores) const { return (scores - b.centre) - b.rest; }
+  Pack<T> z(Pack<T> scores) const {
+    if constexpr (kFar) scores *= T(0.25);
+    return (scores - b.centre) - b.rest;
+  }
 };
 
 template <class T> struct WeighSoftmax {
@@ -191,11 +200,10 @@ template <class T> class RowGradient {
       : x_(x), n_(n), y_(y), out_(out), scratch_(scratch), team_(team), by_temperature_(by_temperature) {}
 
   // The pull of log p times r/τ, and u_y.
-  template <class F> void add(const Weigh<F, T>& weigh, double factor, double u, double temperature) {
-    const OtherSums others = weigh_all(weigh);
-    const double own = double(weigh.f(Pack<T>{} + x_[y_])[0]);
-    if (!(others.f + own < kFaint)) return finish(others, own, factor, u);
-    add_faint<F>(weigh.b, factor, u, temperature);
+  template <class F> [[gnu::noinline]] /* gcc 12 crashes where it is not */ void add(Threshold<T> b, T scale, double factor, double u, double temperature) {
+    const bool done = is_far(b) ? add_from(Weigh<F, T, true>{quartered(b), quartered_scale(scale)}, factor, u)
+                                : add_from(Weigh<F, T, false>{b, scale}, factor, u);
+    if (!done) add_faint<F>(b, factor, u, temperature);
   }
 
   void add(const WeighSoftmax<T>& weigh, double factor) {
@@ -211,6 +219,15 @@ template <class T> class RowGradient {
   }
 
  private:
+  // False where every f all but underflows.
+  template <class W> bool add_from(const W& weigh, double factor, double u) {
+    const OtherSums others = weigh_all(weigh);
+    const double own = double(weigh.f(Pack<T>{} + x_[y_])[0]);
+    if (others.f + own < kFaint) return false;
+    finish(others, own, factor, u);
+    return true;
+  }
+
   template <class W> OtherSums weigh_all(const W& weigh) {
     T* d = fresh_ ? out_ : scratch_;
     return team_.template sum<OtherSums>(n_, [&](std::size_t begin, std::size_t end, int) {
@@ -292,15 +309,15 @@ void backward_row(const OneEntryBackward& a, std::size_t row, T* scratch, Team t
   for (std::size_t j = 0; j < a.columns; ++j) {
     const double pull = a.pull[row * a.columns + j] * upstream;
     const Threshold<T> b = threshold_at<T>(a.b, a.rows, j, row);
-    if (pull == 0) continue;
+    if (pull == 0 || !std::isfinite(b.centre)) continue;  // nobody pulls, or nothing moves
     if (a.k[j] == 0) {
       gradient.add(WeighSoftmax<T>{b}, pull);
       continue;
     }
     const double u = distance_to(x[y], b, temperature);
-    if (!std::isfinite(b.centre) || !std::isfinite(u)) continue;  // certain, or hopeless
+    if (!std::isfinite(u)) continue;  // certain, or hopeless
     const double factor = pull * rate(F<double>{}, u) / temperature;
-    if (factor != 0) gradient.template add<F<T>>({b, scale_of<F<T>, T>(temperature)}, factor, u, temperature);
+    if (factor != 0) gradient.template add<F<T>>(b, scale_of<F<T>, T>(temperature), factor, u, temperature);
   }
   const double by_temperature = gradient.end();
   if (a.grad_temperature) a.grad_temperature[row] = by_temperature;

@@ -4,7 +4,7 @@
 #include "rows.hpp"
 #include "scratch.hpp"
 #include "team.hpp"
-#include "threshold/sweep.hpp"
+#include "threshold/far.hpp"
 #include "threshold/topk.hpp"
 
 namespace softorder {
@@ -108,7 +108,7 @@ template <class F, class T> class Backward {
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_};
         set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
-        if (narrow) {
+        if (narrow && !is_far(threshold())) {
           scores_.with_row(at_.row, [&](auto* x) { narrow_row(x, own.get()); });
           continue;
         }
@@ -178,7 +178,7 @@ template <class F, class T> class Backward {
     const auto at = static_cast<std::size_t>(a_.index[at_.row]);
     T buffer;
     const T pdf = out[at], weight = static_cast<const T*>(a_.upstream)[at_.row];
-    const T u = ((*scores(at, at + 1, &buffer) - b.centre) - b.rest) * (scale_ / F::kUnit);
+    const T u = distance_from(*scores(at, at + 1, &buffer), b, scale_ / F::kUnit);
     sums.pdf_v = double(pdf) * double(weight);
     sums.pdf_uv = pdf == T(0) ? 0 : sums.pdf_v * double(u);
     return {at, weight, pdf};
@@ -186,15 +186,18 @@ template <class F, class T> class Backward {
 
   GradientSums sum_row(T* out) const {
     const auto sums_of = a_.grad_temperature ? sum_gradients<F, T, true> : sum_gradients<F, T, false>;
-    const Threshold<T> b = threshold();
+    const bool far = is_far(threshold());
+    const Threshold<T> b = far ? quartered(threshold()) : threshold();
+    const T scale = far ? quartered_scale(scale_) : scale_;
     return team_.template sum<GradientSums>(a_.n, [&](std::size_t begin, std::size_t end, int) {
       GradientSums total;
-      const bool in_place = stage_ || (scores_.dense() && (!upstream_ || upstream_.dense()));
+      const bool in_place = !far && (stage_ || (scores_.dense() && (!upstream_ || upstream_.dense())));
       in_chunks(in_place && (!mask_ || mask_.dense()), begin, end, [&](std::size_t at, std::size_t stop) {
         T x_buffer[kChunk], v_buffer[kChunk];
         std::uint8_t buffer[kChunk];
-        const T *const x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer);
-        total += sums_of({x, v, out + at, participants(at, stop, buffer), stop - at}, b, scale_);
+        const T *x = scores(at, stop, x_buffer), *const v = upstream(at, stop, v_buffer);
+        if (far) quarter(x, stop - at, x_buffer), x = x_buffer;
+        total += sums_of({x, v, out + at, participants(at, stop, buffer), stop - at}, b, scale);
       });
       return total;
     });
@@ -288,7 +291,7 @@ template <class F, class T> class Backward {
   bool short_row(T* out) const {
     constexpr std::size_t most = kShortRow / kLanes<T>;
     const Threshold<T> b = threshold();
-    if (!std::isfinite(b.centre)) return false;
+    if (is_far(b)) return false;
     T x_buffer[kShortRow], v_buffer[kShortRow];
     std::uint8_t buffer[kShortRow];
     const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer);

@@ -17,11 +17,20 @@ template <class T> struct Answer {
   double shift = std::numeric_limits<double>::quiet_NaN();
 };
 
+// The same as write_topk for a far threshold.
+template <class F, class T> void write_far(const T* x, T* p, std::size_t n, Threshold<T> b, T scale) {
+  T quarters[kChunk];
+  in_chunks(false, 0, n, [&](std::size_t begin, std::size_t end) {
+    quarter(x + begin, end - begin, quarters);
+    write_topk<F>(quarters, p + begin, end - begin, quartered(b), quartered_scale(scale));
+  });
+}
+
 // p of n scores, some of a row.
 template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale) {
   const Threshold<T> b = answer.b;
   if (answer.shift == answer.shift) return shift_topk(p, n, answer.shift);
-  if (std::isfinite(b.centre)) return write_topk<F>(x, p, n, b, scale);
+  if (std::isfinite(b.centre)) return is_far(b) ? write_far<F>(x, p, n, b, scale) : write_topk<F>(x, p, n, b, scale);
   if (b.centre != b.centre) return std::fill(p, p + n, b.centre);
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
     const Pack<T> none{};

@@ -30,10 +30,12 @@ template <class F, class T> class Gap {
     for (int turn = 0; turn < 8; ++turn) {
       const LogSum lower = log_sum(list_, lower_count_, low_, at, -1);
       const LogSum upper = log_sum(list_ + lower_count_, upper_count_, high_, gap - at, 1);
+      if (!std::isfinite(lower.value) || !std::isfinite(upper.value)) break;  // beside a² numbers do not count
       double next = at + (lower.value - upper.value) / (lower.rate + upper.rate) * temperature_;
       if (F::kTail == Tail::hyperbola) {  // tails like A/at and B/(gap - at) balance at once
-        const double ratio = std::exp(lower.value - upper.value) * at / (gap - at);
-        next = gap * (ratio / (1 + ratio));
+        const double most = std::max(lower.value, upper.value);
+        const double below = std::exp(lower.value - most) * at, above = std::exp(upper.value - most) * (gap - at);
+        next = gap * (below / (below + above));
       }
       const double move = std::clamp(next, 0.0, gap) - at;
       at += move;

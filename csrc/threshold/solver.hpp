@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "scratch.hpp"
 #include "threshold/bracket.hpp"
+#include "threshold/far.hpp"
 #include "threshold/gap.hpp"
 #include "threshold/guess.hpp"
 #include "threshold/row.hpp"
@@ -27,7 +29,8 @@ template <class F, class T> class Solver {
     take(x, n, k, temperature, p);
     if (k <= 0 || k >= double(n)) return without_root();
     start();
-    return iterate() ? b_.template split<T>() : without_root();
+    if (iterate()) return b_.template split<T>();
+    return far_ ? solve_shrunk() : without_root();
   }
 
   // The threshold of a row of finite scores with exactly k of them above b, and tails that underflow.
@@ -49,11 +52,13 @@ template <class F, class T> class Solver {
  private:
   static constexpr int kMaxSweeps = 64;
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  static constexpr double kShrink = 0x1p-16;  // leaves room for sums of a few numbers, and of a bracket
 
   void take(const T* x, std::size_t n, double k, double temperature, T* p) {
     x_ = x, n_ = n, k_ = k, temperature_ = temperature, p_ = p, shift_ = kNone;
     scale_ = scale_of<F, T>(temperature);
     census_ = {double(n)}, touched_ = 0, classified_ = false;
+    lost_ = shrunk_ = false, far_ = !(temperature < double(kFarFrom<T>));
   }
 
   void start() {
@@ -68,7 +73,32 @@ template <class F, class T> class Solver {
     density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
-    if (F::kOrder == 5 && is_single<T>) approach(row, at.noise);
+    lost_ = !(std::abs(b_.high) + guard_ < double(kFarFrom<T>));
+    if (lost_ && !classified_) classify();
+    if (!lost_ && F::kOrder == 5 && is_single<T>) approach(row, at.noise);
+  }
+
+  // The threshold between scores, or with a τ, near the largest number: that of a copy of the row in which
+  // nothing overflows. Beside such a threshold it does not matter what underflows there.
+  Threshold<T> solve_shrunk() {
+    if (!classified_) classify();
+    if (!has_root()) return without_root();
+    const Scratch<T> copy(n_);
+    for (std::size_t i = 0; i < n_; ++i) copy.get()[i] = T(kShrink) * x_[i];
+    const T scale = scale_;
+    x_ = copy.get(), temperature_ *= kShrink, scale_ = scale_of<F, T>(temperature_), p_ = nullptr;
+    far_ = false, lost_ = shrunk_ = true, deviation_ = outer_ = 0;
+    const bool found = iterate();
+    scale_ = scale, temperature_ /= kShrink;
+    return found ? grown(b_.template split<T>()) : without_root();
+  }
+
+  // b of a shrunk row in its old size; beyond the largest number the rest has what is left.
+  static Threshold<T> grown(Threshold<T> b) {
+    constexpr double most = std::numeric_limits<T>::max();
+    const double centre = std::clamp<double>(b.centre, -kShrink * most, kShrink * most);
+    const double rest = (double(b.centre) - centre) + double(b.rest);
+    return {T(centre / kShrink), T(std::clamp(rest, -kShrink * most, kShrink * most) / kShrink)};
   }
 
   // One cheap step before the first sweep, where the guess alone would not make that the last one: with a
@@ -132,8 +162,9 @@ template <class F, class T> class Solver {
     Bracket<T> around{-kInfinity, kInfinity};  // relative to b
     double previous = kInfinity;
     selected_ = false, crowded_ = kInfinity;
+    if (lost_ && has_root()) around = restart();
     for (int turn = 0; turn < kMaxSweeps; ++turn) {
-      if (classified_ && !has_root()) return false;
+      if (far_ || (classified_ && !has_root())) return false;
       const double radius = list_radius();
       const bool narrow = list_pays(radius);
       std::size_t near = 0;
@@ -264,6 +295,7 @@ template <class F, class T> class Solver {
       if (up ? !high_known && !(next < around.high) : !low_known && !(next > around.low)) {
         next = up ? around.high : around.low;
         (up ? high_known : low_known) = true;
+        if (double(T(next)) == at) return move = base + at + change, Outcome::outside;  // the guard is less than a digit
       } else {
         next = around.inside(next, F::kTail == Tail::none);
         if (low_known && high_known && shrink(far, near, around, span)) {
@@ -364,6 +396,7 @@ template <class F, class T> class Solver {
     const double low_share = (1 - part) / (whole + 1);
     const double width = part > 0 ? 0 : selection.next_larger() - selection.value();
     const double offset = part > 0 ? -temperature_ * F::quantile(part) : 0.5 * width - F::kMiddle * temperature_;
+    far_ = !shrunk_ && (far_ || is_far(Threshold<T>{T(selection.value()), T(offset)}));
     b_ = {selection.value(), 0};
     b_.add(offset);
     const Bracket<T> around{-temperature_ * F::quantile(1 - std::min(0.5, low_share)) - offset,
@@ -400,6 +433,8 @@ template <class F, class T> class Solver {
   Census census_{0};  // all scores are taken for ordinary ones until they are `classified_`
   double touched_ = 0;
   bool classified_ = false, selected_ = false;
+  // The guess is not a number to begin with; scores next to b may overflow; the row is a copy in which they do not.
+  bool lost_ = false, far_ = false, shrunk_ = false;
 };
 
 }  // namespace softorder

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "densities.hpp"
 #include "simd/compress.hpp"
@@ -72,7 +73,7 @@ struct Far {
     Far far = *this;
     Sums& s = far.sums;
     if (F::kTail == Tail::exponential) {
-      const double fall = std::exp(-d), rise = 1 / fall;
+      const double fall = std::exp(-d), rise = std::min(1 / fall, std::numeric_limits<double>::max());
       s.lower *= fall, far.lower_square *= fall * fall;
       s.upper *= rise, far.upper_square *= rise * rise;
       return far;

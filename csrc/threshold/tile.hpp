@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "simd/columns.hpp"
+#include "threshold/far.hpp"
 #include "threshold/guess.hpp"
 #include "threshold/tile_laplace.hpp"
 #include "threshold/tile_step.hpp"
@@ -20,7 +21,8 @@ template <class F, class T> class Tile {
   static constexpr std::size_t kMostScores = 64, kRows = kLanes<T>;
 
   // What becomes of a row. solved: b is its threshold. gap: b is somewhere between the two scores
-  // that hold it, where tails underflow. open: it holds +inf, its k has no root, or there is none in sight.
+  // that hold it, where tails underflow. open: it holds +inf, its k has no root, or there is none in sight, or b is
+  // far from 0 (far.hpp).
   enum class End { solved, gap, open };
 
   struct Row {
@@ -78,7 +80,7 @@ template <class F, class T> class Tile {
   static constexpr std::size_t kBlockRows = 8;
 
   End end_of(std::size_t lane) const {
-    if (!usable_[lane] || !done_[lane] || !std::isfinite(at_[lane])) return End::open;
+    if (!usable_[lane] || !done_[lane] || is_far(Threshold<T>{centre_[lane], at_[lane]})) return End::open;
     return gap_[lane] ? End::gap : End::solved;
   }
 

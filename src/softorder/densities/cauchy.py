@@ -7,7 +7,7 @@ from torch import Tensor
 
 from softorder.densities.base import TailDensity
 
-_FAR = 1e9  # a² is beyond the digits of float64 beside 1
+_FAR = 1e9  # F(-a) is 1/(πa) from here on, in float64; its own inverse may overflow
 
 
 class Cauchy(TailDensity):
@@ -55,7 +55,7 @@ class Cauchy(TailDensity):
         return side, tail, pdf, drop
 
     def log_tail(self, a: Tensor) -> Tensor:
-        far = a > _FAR  # where tails are 1/(π a), which underflow
+        far = a > _FAR
         near = torch.log(self.tail(torch.where(far, 1.0, a)))
         return torch.where(far, -torch.log(torch.where(far, a, 1.0)) - math.log(math.pi), near)
 

@@ -33,23 +33,56 @@ def distance(scores: Tensor, b: Tensor, temperature: Tensor) -> Tensor:
     """u = (x - b)/τ, in a new tensor."""
     centre, rest = b.unsqueeze(-1).unbind()
     scale = scale_of(temperature, scores.dtype)
-    if at_hand(b) and _all_finite(centre):
+    if at_hand(b) and _all_near(b):
         return (scores - centre).sub_(rest).mul_(scale)
     return exact_distance(scores, centre, rest, scale)
 
 
-def _all_finite(centre: Tensor) -> bool:
-    """At once for all rows: as a sum."""
-    total = centre if centre.numel() == 1 else centre.sum(dtype=torch.float64)
-    return math.isfinite(total.item())
+def far_from(dtype: torch.dtype) -> float:
+    """Less than half of the last digit of the largest number: it never makes a sum overflow."""
+    limits = torch.finfo(dtype)
+    return limits.max * limits.eps / 8
+
+
+def _all_near(b: Tensor) -> bool:
+    """Whether all thresholds are so near to 0 that no difference overflows, NaN and inf excluded."""
+    most = torch.linalg.vector_norm(b, math.inf) if b.numel() > 0 else b.sum()
+    return most.item() < far_from(b.dtype)
 
 
 def exact_distance(scores: Tensor, centre: Tensor, rest: Tensor, scale: float | Tensor) -> Tensor:
     """The same by the contract's conventions for infinite thresholds; takes columns of numbers."""
+    part = part_of(centre, rest)
     beside = torch.where(centre.isfinite(), rest, 0.0)
-    z = torch.where(scores == centre, -rest, (scores - centre) - beside)
+    z = torch.where(scores == centre, -rest * part, minus(scores, centre, beside, part))
     absent = (scores == -math.inf) & (centre == centre)  # a NaN spoils its whole row
-    return torch.where(absent, -math.inf, z * scale)
+    return torch.where(absent, -math.inf, z * stretched(scale, part))
+
+
+def part_of(centre: Tensor, rest: Tensor) -> float | Tensor:
+    """1, or 1/4 beside a threshold so far from 0 that a score minus it may overflow.
+
+    (x part - b part)/part is then x - b: a power of two rounds nothing.
+    """
+    most = far_from(centre.dtype)
+    near = (centre.abs() < most) & (rest.abs() < most)
+    if at_hand(near) and near.all():
+        return 1.0
+    return torch.where(near, 1.0, 0.25).to(centre.dtype)
+
+
+def stretched(scale: float | Tensor, part: float | Tensor) -> float | Tensor:
+    """scale/part, finite as the scale is."""
+    if isinstance(part, float):
+        return scale
+    return (torch.finfo(part.dtype).max * part).clamp(max=scale) / part
+
+
+def minus(scores: Tensor, centre: Tensor, rest: Tensor, part: float | Tensor) -> Tensor:
+    """(x - b) part."""
+    if isinstance(part, float):
+        return (scores - centre) - rest
+    return (scores * part - centre * part) - rest * part
 
 
 def beside(value: Tensor, scores: Tensor) -> Tensor:

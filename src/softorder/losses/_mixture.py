@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from softorder.kernels.one_entry import log_mixture
+from softorder.kernels.one_entry import log_mixture, log_softmax
 from softorder.losses import _sharded
 from softorder.losses._classes import Samples
 from softorder.losses._mass import every_log_mass, log_masses
@@ -82,7 +82,7 @@ class Mixture:
         asked, tau = self._asked(ks), samples.per_sample(self.temperature)
         masses = []
         if len(asked) < len(ks):
-            masses.append((competitors.own() - self._log_total(samples, competitors)).unsqueeze(-1))
+            masses.append(self._log_softmax(samples, competitors).unsqueeze(-1))
         if asked and cut is None:
             masses.append(log_masses(self.method, x, y, asked, tau))
         elif asked and cut is not None:
@@ -130,6 +130,13 @@ class Mixture:
     def _asked(self, ks: tuple[int, ...]) -> tuple[int, ...]:
         """The k that the method is asked for."""
         return ks if self.softmax is None else tuple(k for k in ks if k > 1)
+
+    def _log_softmax(self, samples: Samples, competitors: Competitors) -> Tensor:
+        """That of the targets."""
+        if samples.cut is not None:
+            return competitors.own() - self._log_total(samples, competitors)
+        among = competitors if self.softmax == "m" else samples
+        return log_softmax(among.scores, among.target)
 
     def _log_total(self, samples: Samples, competitors: Competitors) -> Tensor:
         if self.softmax == "m":

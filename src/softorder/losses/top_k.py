@@ -15,6 +15,7 @@ from torch.nn import functional
 from softorder import _axis, _check
 from softorder._auto import Temperature, wanted
 from softorder.densities import Density
+from softorder.kernels.one_entry import log_softmax
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.losses import _sharded
 from softorder.losses._classes import Samples
@@ -302,16 +303,14 @@ def _known_places(*ks: int) -> Tensor:
 
 def _softmax_losses(samples: Samples, weight: Tensor | None, label_smoothing: float) -> Tensor:
     weight = weight if weight is None else weight.to(samples.scores.dtype)
+    x, y = samples.scores, samples.target
     if samples.cut is not None:
-        x, y = samples.scores, samples.target
         return _sharded.cross_entropy(x, y, weight, label_smoothing, samples.cut)
-    return functional.cross_entropy(
-        samples.scores,
-        samples.target,
-        weight,
-        label_smoothing=label_smoothing,
-        reduction="none",
-    )
+    if label_smoothing == 0:
+        losses = -log_softmax(x, y)
+        return losses if weight is None else losses * weight[y]
+    options: dict[str, Any] = {"label_smoothing": label_smoothing, "reduction": "none"}
+    return functional.cross_entropy(x, y, weight, **options)
 
 
 def _of_dtensor(

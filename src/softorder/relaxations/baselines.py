@@ -15,6 +15,9 @@ from softorder.relaxations._base import Method, register
 from softorder.relaxations.matrix import row_weights
 
 
+_DEEP = -100.0  # from here on log σ(z) is z, in float64
+
+
 class MaskMethod(Method):
     """A top-k mask without a permutation. Infinities and NaN are dealt with here."""
 
@@ -87,14 +90,16 @@ class SequentialSoftmax(MaskMethod):
     def _mask(
         self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
     ) -> Tensor:
-        scale = inverse(temperature, x.dtype)
+        # halves, whose differences do not overflow
+        scale = 2 * inverse(temperature, x.dtype).clamp(max=0.5 * torch.finfo(x.dtype).max)
         top = torch.where(live, x.detach(), -math.inf).amax(-1, keepdim=True)
-        alpha, total = x - torch.where(top.isfinite(), top, 0.0), torch.zeros_like(x)
+        alpha = 0.5 * x - 0.5 * torch.where(top.isfinite(), top, 0.0)
+        total = torch.zeros_like(x)
         for weight in row_weights(k, x, most).unbind(-1):
             p, log_rest = _winners(alpha, live, scale)
             total = total + weight.unsqueeze(-1) * p
             live = live & log_rest.isfinite()
-            alpha = torch.where(live, alpha + torch.where(live, log_rest, 0.0), alpha)
+            alpha = torch.where(live, alpha + 0.5 * torch.where(live, log_rest, 0.0), alpha)
         return total
 
 
@@ -215,20 +220,27 @@ class RenormalizedSigmoid(MaskMethod):
     def _mask(
         self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
     ) -> Tensor:
-        z = x * inverse(temperature, x.dtype)
+        scale = inverse(temperature, x.dtype)
         size = k.unsqueeze(-1).to(x.dtype)
         rest = live.sum(-1, keepdim=True) - size
         more = rest > 0
         rest = torch.where(more, rest, 0.0)  # with k = n nothing moves
-        mass = torch.where(live, torch.sigmoid(z), 0.0).sum(-1, keepdim=True)
+        mass = torch.where(live, torch.sigmoid(x * scale), 0.0).sum(-1, keepdim=True)
         down = more & (size <= mass)
-        return torch.where(down, size * _shares(z, live), 1 - rest * _shares(-z, live))
+        return torch.where(down, size * _shares(x, scale, live), 1 - rest * _shares(-x, scale, live))
 
 
-def _shares(z: Tensor, live: Tensor) -> Tensor:
-    """σ(z)/Σ σ(z) over what is live, also where all σ underflow."""
+def _shares(x: Tensor, scale: Tensor, live: Tensor) -> Tensor:
+    """σ(z)/Σ σ(z) over what is live, z = x scale, also where all σ underflow: there log σ(z) is z.
+
+    z itself may overflow then, but not its distance from the largest one, which is 0.
+    """
     live = live | ~live.any(-1, keepdim=True)
-    return torch.softmax(torch.where(live, functional.logsigmoid(z), -math.inf), -1)
+    top = torch.where(live, x.detach(), -math.inf).amax(-1, keepdim=True)
+    deep = top * scale < _DEEP
+    z = torch.where(deep, x - top, x) * scale
+    logs = torch.where(deep, z, functional.logsigmoid(z))
+    return torch.softmax(torch.where(live, logs, -math.inf), -1)
 
 
 register(SequentialSoftmax(), aliases=("relaxed_subset", "iterative_softmax"))

@@ -25,6 +25,9 @@ from softorder.kernels.formulas import (
     distance,
     exact_distance,
     inverse,
+    minus,
+    part_of,
+    stretched,
     upstream_of,
     vjp,
 )
@@ -116,8 +119,9 @@ def differentiable_distance(
     constant = exact_distance(scores.detach(), centre, rest, scale.detach())
     live = centre.isfinite() & (constant.isfinite() if log else law.pdf(constant) > 0)
     # The inner where keeps infinities out of the quotient, the outer one keeps them in u.
-    z = torch.where(live, (scores - centre) - rest, 0.0)
-    u = torch.where(live, z * scale, constant)
+    part = part_of(centre, rest)
+    z = torch.where(live, minus(scores, centre, rest, part), 0.0)
+    u = torch.where(live, z * stretched(scale, part), constant)
     step = _log_step if log and law.logarithmic else _step
     k = column(k.to(scores.dtype))
     for _ in range(2):
@@ -134,23 +138,31 @@ def _step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Te
 
 
 def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Tensor:
-    """The same step where every f(u) may underflow: both sums are scaled by the largest f(u).
+    """The same step where every f(u) may underflow: either sum is scaled by its largest term.
 
     Where that happens k would have to move b infinitely fast; its derivative is taken as 0.
     """
     below = u < law.middle
     u = torch.where(live, u, 0.0)
     log_pdf = torch.where(live, law.log_pdf(u), -torch.inf)
-    top = shards.most(log_pdf.detach().amax(-1, keepdim=True))
-    top = torch.where(top.isfinite(), top, 0.0)
-    tail = torch.exp(law.log_tail(torch.where(below, -u, u)) - top)
+    log_tail = law.log_tail(torch.where(below, -u, u))
+    top, top_tail = (
+        _known(shards.most(torch.where(live, v, -torch.inf).detach().amax(-1, keepdim=True)))
+        for v in (log_pdf, log_tail)
+    )
+    tail = torch.exp(log_tail - top_tail)
     residual = shards.sum(torch.where(live, torch.where(below, tail, -tail), 0.0))
     reach = -0.9 * math.log(torch.finfo(u.dtype).max)
-    k_scale = torch.where(top > reach, torch.exp(-top), 0.0)
+    k_scale = torch.where(top > reach, torch.exp(-top_tail), 0.0)
     total = shards.sum(torch.exp(log_pdf - top))
     flat = total == 0
     step = (_nought(residual) - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
-    return torch.where(flat, 0.0, step)
+    return torch.where(flat, 0.0, step * torch.exp(top_tail - top))
+
+
+def _known(top: Tensor) -> Tensor:
+    """The largest term of a sum, or 0 where there is none."""
+    return torch.where(top.isfinite(), top, 0.0)
 
 
 def _nought(value: Tensor) -> Tensor:

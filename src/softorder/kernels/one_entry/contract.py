@@ -5,7 +5,8 @@
 
 Contract. `scores` is float32 or float64, (rows, n); `index` (rows,) is int64; `temperature` is
 float64, one or one per row. Thresholds b are (len(ks), 2, rows) in the dtype of the scores, by the
-conventions of kernels/threshold; for a softmax the largest score, and log Σ e^(x - that). What is
+conventions of kernels/threshold; for a softmax the largest score, and log Σ e^(x - that); if that
+is +inf, the logarithm of how many are, which share the softmax and pass no gradient. What is
 per row and k is float64, (rows, len(ks)). A loss takes shares of every k, (rows, len(ks)) or
 (1, len(ks)); `apart` keeps the first of them, s, out of the mixture: the loss is then
 -s log p_y - (1 - s) log Σ_k≥2. A row whose index is negative has no loss and no gradient, whatever

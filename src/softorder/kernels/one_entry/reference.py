@@ -30,8 +30,8 @@ def log_entries(
     log_p = law.anchored.log_cdf(u)
     for j, k in enumerate(ks):
         if k == 0:
-            own = scores.detach().gather(-1, index.unsqueeze(-1)).squeeze(-1)
-            log_p[:, j] = (own.double() - b[j, 0]) - b[j, 1]
+            one = torch.ones((), dtype=torch.float64, device=scores.device)
+            log_p[:, j] = _own_distance(scores, index, one, b[j : j + 1]).squeeze(-1)
     return log_p, b
 
 
@@ -92,6 +92,23 @@ def by_shares(log_p: Tensor, shares: Tensor, apart: bool) -> Tensor:
     return torch.where(some, -ratio / torch.where(some, mixture, 1.0), 0.0)
 
 
+def log_softmax(scores: Tensor, index: Tensor) -> Tensor:
+    """log softmax of one entry a row, differentiable; in float64, where differences are held.
+
+    Scores of +inf share what there is, and beside them nothing moves.
+    """
+    top = scores.detach().amax(-1, keepdim=True)
+    x = torch.where(top.isfinite(), scores, scores.detach())
+    own = x.gather(-1, index.unsqueeze(-1)).double()
+    total = torch.logsumexp(_beyond(x, top), -1)
+    return _beyond(own, top.double()).squeeze(-1) - total
+
+
+def _beyond(x: Tensor, top: Tensor) -> Tensor:
+    """x - top, of infinities too."""
+    return torch.where((x == top) & top.isinf(), 0.0, x - top)
+
+
 def _over_the_largest(p: Tensor, log_s: Tensor) -> tuple[Tensor, Tensor]:
     """Every S over the largest that has a share, and the logarithm of that one."""
     top = torch.where(p > 0, log_s.detach(), -math.inf).amax(-1, keepdim=True)
@@ -119,9 +136,10 @@ def vjp(
     log_p = law.log_cdf(u)
     total, by_row = torch.zeros_like(x), torch.zeros_like(log_p[:, 0])
     for j, k in enumerate(ks):
-        if k == 0:
-            total -= pull[:, j : j + 1].to(x.dtype) * torch.softmax(x, -1)
-            total.scatter_add_(-1, y.unsqueeze(-1), pull[:, j : j + 1].to(x.dtype))
+        if k == 0:  # nothing moves beside +inf
+            own = torch.where(b[j, 0].isfinite(), pull[:, j], 0.0).unsqueeze(-1).to(x.dtype)
+            total -= torch.where(own == 0, 0.0, own * torch.softmax(x, -1))
+            total.scatter_add_(-1, y.unsqueeze(-1), own)
             continue
         problem = _Problem(x, y, temperature, b[j], law, density)
         one = problem.vjp(u[:, j], log_p[:, j], pull[:, j], by_temperature)
@@ -219,10 +237,14 @@ class _Problem:
 
 
 def _threshold(scores: Tensor, k: int, temperature: Tensor, law: Density) -> Tensor:
-    """(2, rows); for a softmax the largest score, and the logarithm of what its sum is beyond."""
+    """(2, rows); for a softmax the largest score, and the logarithm of what its sum is beyond.
+
+    Where that score is infinite, so many share it.
+    """
     if k == 0:
-        top = scores.detach().amax(-1)
-        return torch.stack([top, torch.logsumexp(scores.detach() - top.unsqueeze(-1), -1)])
+        x = scores.detach()
+        top = x.amax(-1, keepdim=True)
+        return torch.stack([top.squeeze(-1), torch.logsumexp(_beyond(x, top), -1)])
     count = torch.full((), k, dtype=torch.float64, device=scores.device)
     return threshold.solve(scores, count, temperature, law).b
 

@@ -19,6 +19,10 @@ Rows whose threshold is not a finite number:
 
 A score of -inf always gets p = 0, and no gradient passes where the centre is not finite.
 
+Finite scores may be as large as they like: only u = (x - b)/τ counts. b may be beyond the largest
+number, which is what the rest is for then; a u that is beyond it is infinite, so that p is 0 or 1,
+log p is -inf or 0, and no gradient passes.
+
 The operators `softorder::threshold`, `softorder::soft_topk_forward` and `..._backward` are not
 differentiable: relaxations/threshold.py is.
 """

@@ -54,10 +54,12 @@ def balance(
         tops = law.log_tail(torch.stack([at, gap - at]) / tau)  # of the nearest on either side
         lower, lower_rate, upper, upper_rate = _log_sums(log_tail, slope, below, tops, shards)
         if law.decay == "hyperbola":  # A/at and B/(gap - at) balance at once
-            ratio = torch.exp(lower - upper) * at / (gap - at)
-            by = gap * (ratio / (1 + ratio)) - at
+            most = torch.maximum(lower, upper)
+            below_it, above_it = (lower - most).exp() * at, (upper - most).exp() * (gap - at)
+            by = gap * (below_it / (below_it + above_it)) - at
         else:
             by = (lower - upper) / (lower_rate + upper_rate) * tau
+        by = torch.where(by.isfinite(), by, 0.0)  # beside a² how many they are does not count
         at = torch.minimum((at + by).clamp(min=0), gap)
         passes = passes + 1
         if at_hand and (by.abs() <= _CLOSE * gap).all():

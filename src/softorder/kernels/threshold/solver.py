@@ -66,8 +66,8 @@ def solve(x: Tensor, k: Tensor, tau: Tensor, law: Density, at_hand: bool) -> Ten
 def _solve(
     x: Tensor, k: Tensor, tau: Tensor, passes: Tensor, law: Density, at_hand: bool
 ) -> Tensor:
-    rows = start.rows_of(x, k, tau, law, at_hand)
-    return finish(rows, start.select(rows), passes + start.SELECTION)
+    rows, bracket, part = start.select(start.rows_of(x, k, tau, law, at_hand))
+    return start.grown(finish(rows, bracket, passes + start.SELECTION), part, x.dtype)
 
 
 def finish(rows: start.Rows, bracket: tuple[Tensor, ...], passes: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from softorder.densities import Density, UserDensity
+from softorder.kernels.formulas import far_from
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.kernels.threshold.sums import Numbers, choose
 
@@ -25,6 +26,7 @@ _SHARP = 16.0  # a row so wide (in τ) has few scores near b: its moments tell t
 GOOD = {"exponential": 1.0, "hyperbola": 0.5, "none": 4.0}
 _FAIR = 4.0  # the same for a guess from the nearest scores
 _SLACK = 1e-3  # of τ: the ends of a bracket are rounded
+_SHRINK = 2.0**-16  # leaves room for sums of a few numbers
 
 
 class Rows(NamedTuple):
@@ -140,10 +142,37 @@ def _known_or_not(share: float, law: Density) -> tuple[float, float]:
     return (_compute_quantiles if isinstance(law, UserDensity) else _known_quantiles)(share, law)
 
 
-def select(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The score that exactly ⌊k⌋ others exceed, and what it tells of b."""
+def select(rows: Rows) -> tuple[Rows, tuple[Tensor, ...], Tensor]:
+    """What the score that exactly ⌊k⌋ others exceed tells of b; and the rows, some of them shrunk.
+
+    Where b is next to scores near the largest number, or τ is, a row is multiplied by what comes
+    last, a power of two, so that nothing overflows; elsewhere that is 1. It is not the row that
+    decides: where b is near 0, scores near b may be so small that they would underflow.
+    """
     rank = rows.certain + (rows.k - rows.certain).floor()
-    return around(rows, *_parted(rows.x, rank, rows.at_hand).to(rows.k.dtype))
+    low, above = _parted(rows.x, rank, rows.at_hand).to(rows.k.dtype)
+    beside = torch.where(rows.k == rows.k.floor(), above, low)
+    size = torch.stack([low, beside, rows.tau]).abs().amax(0)
+    far = rows.rooted & (size >= far_from(rows.x.dtype))
+    part = torch.where(far, _SHRINK, 1.0).to(rows.tau.dtype)
+    if not (rows.at_hand and not far.any()):
+        x = rows.x * part.to(rows.x.dtype).unsqueeze(-1)
+        rows = rows._replace(x=x, tau=rows.tau * part)
+        low, above = low * part, above * part
+    return rows, around(rows, low, above), part
+
+
+def grown(answer: Tensor, part: Tensor, dtype: torch.dtype) -> Tensor:
+    """The answer for rows that were shrunk; beyond the largest number the rest has what is left."""
+    centre, rest, passes = answer
+    most = torch.finfo(dtype).max * part
+    middle = torch.maximum(torch.minimum(centre + rest, most), -most).to(dtype).to(rest.dtype)
+    rest_of_it = torch.maximum(torch.minimum((centre - middle) + rest, most), -most)
+    shrunk = (part < 1) & centre.isfinite()
+    centre, rest = (
+        torch.where(shrunk, v / part, w) for v, w in ((middle, centre), (rest_of_it, rest))
+    )
+    return torch.stack([centre, rest, passes])
 
 
 def around(
@@ -157,7 +186,8 @@ def around(
     law, k = rows.law, rows.k - rows.certain
     whole, part = k.floor(), k.frac()
     integer = part == 0
-    width = torch.where(integer, (above - low) / rows.tau, 0.0)
+    most = torch.finfo(rows.x.dtype).max / 64  # in a wider gap b has no more than its place
+    width = torch.where(integer, ((above - low) / rows.tau).clamp(max=most), 0.0)
     t = 0.5 * width - law.quantile(torch.where(integer, 0.5, part))
     below = (1 - part) / (whole + 1)
     beyond = torch.where(integer, 1.0, part) / (rows.valid - rows.certain - k.ceil() + 1)
