@@ -64,13 +64,18 @@ def _blurred(problem):
     """Whether rounding moves a threshold in a wide gap by many τ, and with it who is nearest."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     eps = torch.finfo(torch.float64 if problem.scores.dtype is torch.float64 else torch.float32).eps
-    return _most(finite) * eps > 1e-3 * problem.temperature.min().item()
+    return _most(finite) * eps > 1e-3 * _coldest(problem)
 
 
 def _swamped(problem):
     """Whether comparators, which mix all scores, lose what τ tells apart."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
-    return _most(finite) > 1e4 * problem.temperature.min().item()
+    return _most(finite) > 1e4 * _coldest(problem)
+
+
+def _coldest(problem):
+    """The least τ of all rows; 1 where there is none."""
+    return problem.temperature.min().item() if problem.temperature.numel() else 1.0
 
 
 def _apart(problem, name, found, expected):
@@ -167,7 +172,7 @@ def _decent_gradients(problem, answer, rows, spoiled):
     if (gradient[spoiled] != 0).any():
         return "a row with a NaN has a gradient"
     room = math.log10(torch.finfo(problem.scores.dtype).max) - 3
-    ordinary = -math.log10(problem.temperature.min().item()) < room
+    ordinary = -math.log10(_coldest(problem)) < room
     finite = (rows.isfinite() | (rows == -math.inf)).all(-1) & ~spoiled
     if ordinary and not gradient[finite].isfinite().all():
         return "a gradient of finite scores is not finite"
