@@ -71,14 +71,14 @@ def _in_float64(problem, found):
     return judges.agree(problem, found, solve(problem.widened(), "torch"), "float64")
 
 
-def run(seeds, stop_after, everything=False):
+def run(seeds, stop_after, everything=False, most=problems.MOST):
     """Solves the problems of these seeds; returns how many were called, and the failures."""
     called, failures, operators = 0, [], Counter()
     begin = time.process_time()
     for seed in seeds:
         if time.process_time() - begin > stop_after:
             break
-        problem = problems.make(seed)
+        problem = problems.make(seed, most)
         print(f"python -m tests.fuzz.run {problem}", flush=True)
         torch.manual_seed(seed)
         _native.threads = lambda count=problem.threads: count
@@ -107,6 +107,7 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, help="of one problem")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
     parser.add_argument("--calls", type=int, default=1000, help="how many problems")
+    parser.add_argument("--most", type=int, default=problems.MOST, help="scores of a problem")
     parser.add_argument("--seconds", type=float, default=1e9, help="of CPU time, then stop")
     parser.add_argument("--operator", nargs="+", help="these alone")
     parser.add_argument(
@@ -118,7 +119,7 @@ def main(arguments=None):
     seeds = itertools.islice(_seeds(given.first, given.operator), given.calls)
     if given.seed is not None:
         seeds = [given.seed]
-    called, failures, operators = run(seeds, given.seconds, given.everything)
+    called, failures, operators = run(seeds, given.seconds, given.everything, given.most)
     for line in failures:
         print(line, file=sys.stderr)
     counts = ", ".join(f"{name} {count}" for name, count in sorted(operators.items()))
