@@ -63,8 +63,8 @@ class Problem:
         options = ", ".join(f"{key}={_short(value)}" for key, value in self.options.items())
         small = "" if self.most == MOST else f" --most {self.most}"
         return (
-            f"--seed {self.seed}{small}  # {self.operator} by {self.name}, {self.kind} {shape} {dtype}, "
-            f"{self.layout}, {options}, {self.threads} threads, gradients of scores"
+            f"--seed {self.seed}{small}  # {self.operator} by {self.name}, {self.kind} {shape} "
+            f"{dtype}, {self.layout}, {options}, {self.threads} threads, gradients of scores"
             + "".join(f", {name}" for name in self.learned)
         )
 
