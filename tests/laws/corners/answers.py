@@ -84,22 +84,29 @@ ABSENT = 2  # the place of -inf in rows.py
 # ---- the operators ------------------------------------------------------------------------------
 
 
-def solver(name, method):
-    """The operator as a function of scores, k and temperature, rows first."""
+def solver(name, method, known=None):
+    """The operator as a function of scores, k and temperature, rows first.
+
+    Losses have the targets that the scores themselves say, or those that known ones do.
+    """
     if name in ("soft_topk", "log_soft_topk"):
         call = getattr(so, name)
         return lambda scores, k, tau: call(scores, k, method=method, temperature=tau)
-    if name == "top_k_cross_entropy":
-        return lambda scores, k, tau: so.losses.top_k_cross_entropy(
-            scores, best(scores), P_K, method=method, temperature=tau, top1="operator",
-            reduction="none",
-        ).unsqueeze(-1)  # fmt: skip
-    if name == "permutation_cross_entropy":
-        return lambda scores, k, tau: so.losses.permutation_cross_entropy(
-            scores, places(scores), method=method, temperature=tau, reduction="none"
-        )
+    if name in _LOSSES:
+        loss, target_of = _LOSSES[name]
+
+        def solve(scores, k, tau):
+            target = target_of(scores if known is None else known.expand_as(scores))
+            return loss(scores, target, method=method, temperature=tau, reduction="none")
+
+        return solve
     operator = orderings.operator(name, method)
     return lambda scores, k, tau: operator(scores, temperature=tau)
+
+
+def _top_k(scores, target, **options):
+    losses = so.losses.top_k_cross_entropy(scores, target, P_K, top1="operator", **options)
+    return losses.unsqueeze(-1)
 
 
 def best(scores):
@@ -112,3 +119,9 @@ def places(scores):
     """Where the scores belong; what takes no part is last."""
     last = torch.where(scores.detach() == -math.inf, math.inf, scores.detach())
     return last.argsort(dim=-1, stable=True).argsort(dim=-1)
+
+
+_LOSSES = {
+    "top_k_cross_entropy": (_top_k, best),
+    "permutation_cross_entropy": (so.losses.permutation_cross_entropy, places),
+}
