@@ -286,7 +286,7 @@ def test_a_file_of_other_tensors_is_no_estimator(tmp_path):
 def test_an_estimator_is_not_larger_than_its_file(tmp_path, model):
     with pytest.raises(ValueError, match="are in it"):
         so.sklearn.SoftKNNClassifier.load(_saved(model, tmp_path / "x", hidden=10**12))
-    with pytest.raises(ValueError, match="the classes of .* take 799999992 bytes"):
+    with pytest.raises(ValueError, match=r"the classes of .* take 799999992 bytes"):
         so.sklearn.SoftKNNClassifier.load(_saved(model, tmp_path / "x", dtype="<U99999999"))
 
 
