@@ -1,6 +1,7 @@
 """Calls operators with random arguments: nothing may crash, no argument may change.
 
     python -m tests.fuzz.run --seed 4711           one problem
+    python -m tests.fuzz.run --seed 4711 --shrink  the same with fewer rows and scores, if it fails
     python -m tests.fuzz.run --from 0 --calls 1000 many, each on a line before it is called
 
 Every answer of the compiled kernels is judged (tests/fuzz/judges.py): by itself, beside plain
@@ -19,7 +20,7 @@ import torch
 
 import softorder as so
 from softorder.kernels import _native
-from tests.fuzz import judges, problems, values
+from tests.fuzz import judges, problems, shrinking, values
 from tests.fuzz.judges import Answer
 
 _OPERATORS = {
@@ -94,6 +95,37 @@ def run(seeds, stop_after, everything=False, most=problems.MOST):
     return called, failures, operators
 
 
+def smallest(problem):
+    """The problem that is left of a failing one, as code; "" where it does not fail."""
+
+    def words(problem):
+        try:
+            return check(problem, everything=True)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    def kind(said):
+        """A wrong answer is not made small to a wrong call."""
+        first = said.partition(":")[0]
+        return first if first.endswith("Error") else bool(said)
+
+    wanted = kind(words(problem))
+    if not wanted:
+        return ""
+    small = shrinking.shrink(problem, lambda smaller: kind(words(smaller)) == wanted)
+    options = ", ".join(f"{name}={_code(value)}" for name, value in small.options.items())
+    return (
+        f"{small.operator}({_code(small.scores)}, method={small.name!r}, {options})\n"
+        f"    {words(small)}"
+    )
+
+
+def _code(value):
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    return f"tensor({value.tolist()}, dtype={value.dtype})"
+
+
 def _seeds(first, operators):
     """From the first on, of the problems of these operators; of all if None."""
     for seed in itertools.count(first):
@@ -113,9 +145,16 @@ def main(arguments=None):
     parser.add_argument(
         "--everything", action="store_true", help="judge the kinds of rows that are still open, too"
     )
+    parser.add_argument("--shrink", action="store_true", help="the problem of --seed, made small")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     warnings.simplefilter("error")
+    if given.shrink and given.seed is None:
+        parser.error("--shrink makes one problem small: which --seed?")
+    if given.shrink:
+        found = smallest(problems.make(given.seed, given.most))
+        print(found or f"the problem of --seed {given.seed} does not fail")
+        return 1 if found else 0
     seeds = itertools.islice(_seeds(given.first, given.operator), given.calls)
     if given.seed is not None:
         seeds = [given.seed]
