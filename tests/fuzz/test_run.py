@@ -20,7 +20,9 @@ def _one_thread_of_torch(monkeypatch):
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_every_operator_and_method_once(capsys):
+    """Of any size; small ones are below."""
     _, failures, _ = run.run(range(len(problems.CASES)), stop_after=60)
     assert failures == []
 
@@ -131,8 +133,8 @@ def test_a_failing_problem_is_made_small(monkeypatch):
 
 
 def test_parts_of_problems_are_problems():
-    """Of every operator: half of each axis can be asked for, or it is said that it cannot."""
-    for seed in range(len(problems.CASES)):
+    """Half of each axis can be asked for, or it is said that it cannot."""
+    for seed in range(0, len(problems.CASES), 3):
         problem = problems.make(seed, most=30)
         for axis, size in enumerate(problem.scores.shape):
             smaller = shrinking.part(problem, axis, torch.arange(size)[: (size + 1) // 2])

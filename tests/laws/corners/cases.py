@@ -1,6 +1,7 @@
 """Every operator and method that the contract binds, and what is still open of it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def cases():
 # promise is not kept there. `python -m tests.laws.corners` writes them anew.
 
 
+@lru_cache
 def is_open():
     """(format, kind, operator, method) → the (corner, part) that are known to be broken."""
     found = {}

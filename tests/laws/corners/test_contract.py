@@ -15,11 +15,11 @@ from tests.laws.corners.rows import rows
 
 
 def _runs():
-    """In float32 the same code serves; plain torch is met with densities, which have most of it."""
+    """In float32 the same code serves; plain torch is met with one density."""
     for dtype in DTYPES:
         for kind in _native.KINDS:
             for case in cases():
-                plain = kind == "torch" and case.method not in so.densities.BUILT_IN
+                plain = kind == "torch" and case.method != "logistic"
                 marks = [pytest.mark.slow] if plain or dtype == "float32" else []
                 yield pytest.param(dtype, kind, case, marks=marks)
 
@@ -34,7 +34,12 @@ def test_the_contract_is_kept(dtype, kind, case):
     assert known == set(found), "what open.txt names is kept now: python -m tests.laws.corners"
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+_QUICK = ("soft_topk", "log_soft_topk", "soft_sort", "permutation_cross_entropy")
+
+
+@pytest.mark.parametrize(
+    "operator", [pytest.param(o, marks=[pytest.mark.slow] * (o not in _QUICK)) for o in OPERATORS]
+)
 def test_every_line_can_be_broken(operator):
     """For each corner and part there is a change of the operator that the check notices."""
     (claims,) = [r for r in so.methods() if (r.operator, r.name) == ("soft_topk", "laplace")]
