@@ -82,8 +82,9 @@ test-gpu: $(STAMP) ## run the laws and the kernels' tests on this machine's GPU
 test-machines: $(STAMP) ## run the kernels on emulated CPUs: old x86-64 and aarch64 (needs qemu)
 	$(BIN)/python -m tests.machines
 
-fuzz: $(STAMP) ## random calls of every operator, judged three ways: make fuzz SECONDS=600 SEED=0
+fuzz: $(STAMP) ## random calls of every operator, judged three ways; derivatives: make fuzz SECONDS=600 SEED=0
 	$(BIN)/python -m tests.fuzz.run --from $(SEED) --calls 1000000 --seconds $(SECONDS) $(ARGS)
+	$(BIN)/python -m tests.fuzz.derivatives --from $(SEED) --seconds $(SECONDS)
 
 test-sanitize: $(STAMP) ## run the kernels' tests and a fuzzer under gcc's sanitizers (20 minutes)
 	$(BIN)/python -m tests.fuzz.sanitize address thread $(ARGS)

@@ -18,7 +18,7 @@ from experiments.paper import Paper
 from experiments.reading import contests, is_sweep
 from experiments.trials import RESULTS, Trials
 from experiments.words import count, listed, named, quoted
-from softorder.cli._table import Table
+from softorder.cli._table import Table, plain
 
 SNIPPET = Path("docs", "snippets", "choosing.md")
 _NOTE = "<!-- Written by `python -m experiments.docs` from experiments/results. Do not edit. -->"
@@ -62,7 +62,7 @@ def page(results: Path = RESULTS) -> str:
     for experiment in map(get, names()):
         found = list(comparisons(experiment, results))
         if found:
-            parts += [f"### {experiment.title}", paragraph(found), table(found).markdown()]
+            parts += [f"### {experiment.title}", plain(paragraph(found)), table(found).markdown()]
     return "\n\n".join(parts) + "\n"
 
 

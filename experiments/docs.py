@@ -12,6 +12,7 @@ from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
 from experiments.reading import reading
 from experiments.trials import RESULTS, Trials
+from softorder.cli._table import plain
 
 PAGE = Path("docs", "reproduce.md")
 _FIGURES = Path("docs", "figures")
@@ -86,7 +87,7 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
         return [*parts, f"**{NOT_RUN.capitalize()}.**"]
     trials = Trials.read(kept)
     table = beside(experiment, paper, trials)
-    text = reading(experiment, paper, trials)
+    text = plain(reading(experiment, paper, trials))
     said = [f"What we read in it: {text}"] if text else []
     return [
         *parts,
@@ -107,7 +108,7 @@ def _ranks(found: Sequence[ranking.Cases], experiment: Experiment, preset: str) 
     if not found:
         return []
     image = f"![Average ranks: {experiment.name}, {preset}](figures/{_figure(experiment, preset)})"
-    return [image, ranking.table(found).markdown(), *filter(None, [ranking.note(found)])]
+    return [image, ranking.table(found).markdown(), *filter(None, [plain(ranking.note(found))])]
 
 
 def _figure(experiment: Experiment, preset: str) -> str:
@@ -117,7 +118,7 @@ def _figure(experiment: Experiment, preset: str) -> str:
 def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
     config = experiment.presets[preset]
     wanted = len(experiment.arms(config)) * config.seeds
-    about = ", ".join(f"{key} {value}" for key, value in trials.about.items())
+    about = plain(", ".join(f"{key} {value}" for key, value in trials.about.items()))
     return (
         f"{len(trials.records)} of {wanted} trials, {trials.minutes():.1f} minutes in all; {about}."
     )
@@ -129,7 +130,8 @@ def tables() -> dict[Path, str]:
     for kept in sorted(RESULTS.glob("*/*.json")):
         experiment = get(kept.parent.name)
         paper, trials = Paper.of(experiment), Trials.read(kept)
-        said = [beside(experiment, paper, trials).markdown(), reading(experiment, paper, trials)]
+        text = plain(reading(experiment, paper, trials))
+        said = [beside(experiment, paper, trials).markdown(), text]
         found[kept.with_suffix(".md")] = "\n\n".join(filter(None, said)) + "\n"
     return found
 

@@ -19,6 +19,7 @@ import torch
 import softorder as so
 
 RESULTS = Path(__file__).parent / "results"  #: those that are part of the repository
+_MOST = 1 << 26  # bytes of a file; the longest has 10^5
 Figures = Mapping[str, "float | Sequence[Any]"]  #: by key; a sequence is a curve or a map
 
 
@@ -80,7 +81,12 @@ class Trials:
 
     @classmethod
     def read(cls, path: Path) -> Trials:
+        """What `write` wrote; a file that is too long, or of something else, is refused."""
+        if path.stat().st_size > _MOST:
+            raise ValueError(f"{path} has more than {_MOST} bytes")
         kept = json.loads(path.read_text(encoding="utf-8"))
+        if not _is_trials(kept):
+            raise ValueError(f"{path} has no title, config and trials with an arm and a seed each")
         title, config, records = (kept.pop(key) for key in ("title", "config", "trials"))
         return cls(title, config, records, kept)
 
@@ -93,6 +99,17 @@ class Trials:
         part = path.with_suffix(".part")
         part.write_text(f'{text},\n "trials": [\n  {records}\n ]\n}}\n', encoding="utf-8")
         part.replace(path)
+
+
+def _is_trials(kept: Any) -> bool:
+    if not isinstance(kept, dict):
+        return False
+    records, title, config = kept.get("trials"), kept.get("title"), kept.get("config")
+    known = isinstance(title, str) and isinstance(config, dict) and isinstance(records, list)
+    return known and all(
+        isinstance(r, dict) and isinstance(r.get("arm"), str) and isinstance(r.get("seed"), int)
+        for r in records
+    )
 
 
 def machine() -> dict[str, Any]:

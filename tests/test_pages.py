@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from docs import corners
 from docs.landing import FIGURE, picture
 from docs.made import EXAMPLES, api, contents, experiments, gallery
 from docs.names import GROUPS
+from softorder.kernels.contract import Gives
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = [
@@ -69,6 +71,18 @@ def test_every_page_is_reached_from_the_menu():
 
 def test_the_first_picture_is_up_to_date():
     assert FIGURE.read_text(encoding="utf-8") == picture()
+
+
+def test_the_contract_is_up_to_date():
+    """`python -m docs.corners` writes it."""
+    assert corners.SNIPPET.read_text(encoding="utf-8") == corners.tables()
+
+
+def test_the_page_explains_every_word_of_the_contract():
+    page = (_ROOT / "docs" / "corners.md").read_text(encoding="utf-8")
+    words, _, _ = page.partition("## The contract")
+    for gives in Gives:
+        assert gives.value in words
 
 
 def test_the_gallery_has_every_example_with_its_results():

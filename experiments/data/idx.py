@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from experiments.data.sources import SOURCES, locate
+from experiments.data.unpacking import content
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def load(name: str, folder: Path | None = None, fetch: bool = False) -> Images:
 
 def read(path: Path) -> Tensor:
     """The IDX format: two zero bytes, 8 for unsigned bytes, the number of axes, their sizes."""
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    raw = content(path)
     if raw[:3] != b"\0\0\x08":
         raise ValueError(f"{path} is not an IDX file of unsigned bytes")
     axes = raw[3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from experiments.data.sources import SOURCES, locate
+from experiments.data.unpacking import content
 
 _HEAD = ("user_id", "item_id", "rating")
 
@@ -40,8 +40,7 @@ def load(folder: Path | None = None, fetch: bool = False) -> Ratings:
 
 
 def read(path: Path) -> Ratings:
-    raw = path.read_bytes()
-    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    text = content(path).decode("utf-8")
     head, *lines = (line.split("\t") for line in text.splitlines())
     names = [name.partition(":")[0] for name in head]
     missing = [name for name in _HEAD if name not in names]

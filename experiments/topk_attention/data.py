@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from experiments.data import locate
+from experiments.data.unpacking import Bounded
 from experiments.experiment import Setting
 
 ARCHIVE, MEMBER = "fra-eng.zip", "fra.txt"
@@ -89,8 +90,9 @@ def load(
 
 def _read(setting: Setting, words: int) -> Pairs:
     folder = locate("english_french", setting.data, setting.fetch)
-    with zipfile.ZipFile(folder / ARCHIVE) as archive:
-        text = archive.read(MEMBER).decode("utf-8")
+    path = folder / ARCHIVE
+    with zipfile.ZipFile(path) as archive, archive.open(MEMBER) as file:
+        text = Bounded(file, path, path.stat().st_size).read().decode("utf-8")
     found: dict[tuple[str, ...], list[str]] = {}
     for line in text.splitlines():
         english, french = (_TOKEN.findall(side.lower()) for side in line.split("\t")[:2])

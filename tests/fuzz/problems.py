@@ -12,7 +12,7 @@ from softorder.kernels.network.comparators import COMPARATORS
 from softorder.relaxations import NetworkMethod
 from tests.fuzz import values
 
-_MOST = 70_000  # scores in a row, rows, or both together
+MOST = 70_000  # scores in a row, rows, or both together
 _EDGES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 16_384, 65_536)  # one more, one less
 #: At ties there is more than one derivative, and the choice is free.
 _KINKED = {row.name for row in so.methods() if "kinks at ties" in row.smoothness}
@@ -32,6 +32,7 @@ class Problem:
     layout: str
     ordinary: bool  # compiled kernels and plain torch have to agree
     learned: tuple = field(default=())  # which arguments want a gradient, beside the scores
+    most: int = MOST  # scores that it could have had
 
     @property
     def name(self):
@@ -60,9 +61,10 @@ class Problem:
     def __str__(self):
         shape, dtype = tuple(self.scores.shape), str(self.scores.dtype).removeprefix("torch.")
         options = ", ".join(f"{key}={_short(value)}" for key, value in self.options.items())
+        small = "" if self.most == MOST else f" --most {self.most}"
         return (
-            f"--seed {self.seed}  # {self.operator} by {self.name}, {self.kind} {shape} {dtype}, "
-            f"{self.layout}, {options}, {self.threads} threads, gradients of scores"
+            f"--seed {self.seed}{small}  # {self.operator} by {self.name}, {self.kind} {shape} "
+            f"{dtype}, {self.layout}, {options}, {self.threads} threads, gradients of scores"
             + "".join(f", {name}" for name in self.learned)
         )
 
@@ -82,8 +84,8 @@ def _cases():
     kinds = itertools.cycle((None, *so.networks.SELECTION_KINDS))
     for comparator, operator in itertools.product(COMPARATORS, NetworkMethod.operators):
         cases.append((operator, NetworkMethod(next(kinds), comparator), 300))
-    cases += [("top_k_cross_entropy", name, _MOST) for name in so.densities.BUILT_IN]
-    return [*cases, ("laplace_sum", "laplace", _MOST)]
+    cases += [("top_k_cross_entropy", name, MOST) for name in so.densities.BUILT_IN]
+    return [*cases, ("laplace_sum", "laplace", MOST)]
 
 
 def _longest(cost):
@@ -93,18 +95,18 @@ def _longest(cost):
         return 600
     if "log²" in cost or "k log n" in cost:  # networks, made comparator by comparator
         return 3000
-    return _MOST
+    return MOST
 
 
 CASES = _cases()
 
 
-def make(seed):
+def make(seed, most=MOST):
     """The problem of this seed. Consecutive seeds go through all operators and methods."""
     choose = random.Random(seed)
     operator, method, longest = CASES[seed % len(CASES)]
     ordinary = choose.random() < 0.4
-    dim, shape = _shape(choose, operator, longest)
+    dim, shape = _shape(choose, operator, longest, most)
     dtype = choose.choice(_DTYPES)
     kinds = [*values.ORDINARY] if ordinary else [*values.ORDINARY, *values.EXTREME]
     if operator == "laplace_sum":  # which takes what is finite
@@ -133,6 +135,7 @@ def make(seed):
             for name in ("k", "temperature", "q", "weights", "targets", "points", "levels")
             if _real(options.get(name)) and choose.random() < 0.5
         ),
+        most=most,
     )
 
 
@@ -143,13 +146,14 @@ def _real(value):
 # ---- shapes --------------------------------------------------------------------------------------
 
 
-def _shape(choose, operator, longest):
+def _shape(choose, operator, longest, most):
     """An axis along which scores compete, and the shape; not too many in all."""
-    n = max(_size(choose, longest), int(operator == "top_k_cross_entropy"))  # which wants a class
-    room = _MOST // max(n, 1)
+    n = _size(choose, min(longest, most))
+    n = max(n, int(operator == "top_k_cross_entropy"))  # which wants a class
+    room = most // max(n, 1)
     if operator == "soft_permutation":
-        room = _MOST // max(n * min(n, 40), 1)
-    if longest < _MOST:  # a matrix for every row
+        room = most // max(n * min(n, 40), 1)
+    if longest < MOST:  # a matrix for every row
         room = min(room, 1 + 10**6 // max(n * n, 1))
     shapes = {
         "row": (n,),

@@ -1,6 +1,7 @@
 """Calls operators with random arguments: nothing may crash, no argument may change.
 
     python -m tests.fuzz.run --seed 4711           one problem
+    python -m tests.fuzz.run --seed 4711 --shrink  the same with fewer rows and scores, if it fails
     python -m tests.fuzz.run --from 0 --calls 1000 many, each on a line before it is called
 
 Every answer of the compiled kernels is judged (tests/fuzz/judges.py): by itself, beside plain
@@ -19,7 +20,7 @@ import torch
 
 import softorder as so
 from softorder.kernels import _native
-from tests.fuzz import judges, problems, values
+from tests.fuzz import judges, problems, shrinking, values
 from tests.fuzz.judges import Answer
 
 _OPERATORS = {
@@ -71,14 +72,14 @@ def _in_float64(problem, found):
     return judges.agree(problem, found, solve(problem.widened(), "torch"), "float64")
 
 
-def run(seeds, stop_after, everything=False):
+def run(seeds, stop_after, everything=False, most=problems.MOST):
     """Solves the problems of these seeds; returns how many were called, and the failures."""
     called, failures, operators = 0, [], Counter()
     begin = time.process_time()
     for seed in seeds:
         if time.process_time() - begin > stop_after:
             break
-        problem = problems.make(seed)
+        problem = problems.make(seed, most)
         print(f"python -m tests.fuzz.run {problem}", flush=True)
         torch.manual_seed(seed)
         _native.threads = lambda count=problem.threads: count
@@ -94,6 +95,37 @@ def run(seeds, stop_after, everything=False):
     return called, failures, operators
 
 
+def smallest(problem):
+    """The problem that is left of a failing one, as code; "" where it does not fail."""
+
+    def words(problem):
+        try:
+            return check(problem, everything=True)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    def kind(said):
+        """A wrong answer is not made small to a wrong call."""
+        first = said.partition(":")[0]
+        return first if first.endswith("Error") else bool(said)
+
+    wanted = kind(words(problem))
+    if not wanted:
+        return ""
+    small = shrinking.shrink(problem, lambda smaller: kind(words(smaller)) == wanted)
+    options = ", ".join(f"{name}={_code(value)}" for name, value in small.options.items())
+    return (
+        f"{small.operator}({_code(small.scores)}, method={small.name!r}, {options})\n"
+        f"    {words(small)}"
+    )
+
+
+def _code(value):
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    return f"tensor({value.tolist()}, dtype={value.dtype})"
+
+
 def _seeds(first, operators):
     """From the first on, of the problems of these operators; of all if None."""
     for seed in itertools.count(first):
@@ -107,18 +139,26 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, help="of one problem")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
     parser.add_argument("--calls", type=int, default=1000, help="how many problems")
+    parser.add_argument("--most", type=int, default=problems.MOST, help="scores of a problem")
     parser.add_argument("--seconds", type=float, default=1e9, help="of CPU time, then stop")
     parser.add_argument("--operator", nargs="+", help="these alone")
     parser.add_argument(
         "--everything", action="store_true", help="judge the kinds of rows that are still open, too"
     )
+    parser.add_argument("--shrink", action="store_true", help="the problem of --seed, made small")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     warnings.simplefilter("error")
+    if given.shrink and given.seed is None:
+        parser.error("--shrink makes one problem small: which --seed?")
+    if given.shrink:
+        found = smallest(problems.make(given.seed, given.most))
+        print(found or f"the problem of --seed {given.seed} does not fail")
+        return 1 if found else 0
     seeds = itertools.islice(_seeds(given.first, given.operator), given.calls)
     if given.seed is not None:
         seeds = [given.seed]
-    called, failures, operators = run(seeds, given.seconds, given.everything)
+    called, failures, operators = run(seeds, given.seconds, given.everything, given.most)
     for line in failures:
         print(line, file=sys.stderr)
     counts = ", ".join(f"{name} {count}" for name, count in sorted(operators.items()))

@@ -1,11 +1,14 @@
 """A short run of the fuzzer, and proof that it notices what it is there for."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from softorder.kernels import _native
 from softorder.kernels.threshold import cpu
-from tests.fuzz import problems, run
+from tests.fuzz import problems, run, shrinking
+from tests.runtime import processes
 
 
 @pytest.fixture(autouse=True)
@@ -17,9 +20,48 @@ def _one_thread_of_torch(monkeypatch):
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_every_operator_and_method_once(capsys):
+    """Of any size; small ones are below."""
     _, failures, _ = run.run(range(len(problems.CASES)), stop_after=60)
     assert failures == []
+
+
+#: Seeds of small problems whose answers are not yet what they should be: 644 has two derivatives
+#: at ties (soft_sort by permutahedron_kl), 654 a NaN that a mask and a large k hide (soft_topk).
+_OPEN = (644, 654)
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 100))
+def test_a_thousand_small_problems(first, capsys):
+    """Of up to 30 scores."""
+    seeds = [seed for seed in range(first, first + 100) if seed not in _OPEN]
+    called, failures, _ = run.run(seeds, stop_after=60, most=30)
+    assert failures == []
+    assert called == len(seeds)
+
+
+@pytest.mark.xfail(strict=True, reason="open")
+@pytest.mark.parametrize("seed", _OPEN)
+def test_an_open_problem(seed, capsys):
+    _, failures, _ = run.run([seed], stop_after=60, most=30)
+    assert failures == []
+
+
+_ON_A_LEVEL = """
+from softorder.kernels import _native
+from tests.fuzz import run
+
+_, failures, _ = run.run([s for s in range(1000) if s not in {open}], 100, most=30)
+assert failures == []
+assert _native.level() == "{level}"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", _native.LEVELS[: _native.LEVELS.index(_native.machine_level())])
+def test_a_thousand_small_problems_on_narrower_levels(level):
+    processes.run(_ON_A_LEVEL.format(level=level, open=_OPEN), SOFTORDER_SIMD=level)
 
 
 def test_a_seed_is_a_problem():
@@ -63,3 +105,49 @@ def test_a_changed_argument_is_noticed(monkeypatch):
 
     monkeypatch.setattr(cpu, "remembered", wrong)
     assert run.check(problem) == "an argument was changed"
+
+
+def _first_score_is_wrong_if_it_is_large(monkeypatch):
+    right = cpu.remembered
+
+    def wrong(scores, *arguments):
+        p, b = right(scores, *arguments)
+        return torch.where(scores > 2.5, p + 1, p), b
+
+    monkeypatch.setattr(cpu, "remembered", wrong)
+
+
+def test_a_failing_problem_is_made_small(monkeypatch):
+    """One row of 12 and one score of 40 are at fault."""
+    scores = torch.zeros(3, 40, 4)
+    scores[1, 17, 2] = 3.0
+    mask = torch.ones(3, 40, 4, dtype=torch.bool)
+    options = {"k": torch.full((3, 4), 2.0), "temperature": 1.0, "dim": 1, "mask": mask}
+    problem = replace(_topk(), scores=scores, dim=1, options={**options, "largest": True})
+    assert run.smallest(problem) == ""
+    _first_score_is_wrong_if_it_is_large(monkeypatch)
+    small = run.smallest(problem)
+    assert "soft_topk(tensor([[[3.0]]], dtype=torch.float32), method='laplace'" in small
+    assert "k=tensor([[1.0]]" in small
+    assert "weights from" in small
+
+
+def test_parts_of_problems_are_problems():
+    """Half of each axis can be asked for, or it is said that it cannot."""
+    for seed in range(0, len(problems.CASES), 3):
+        problem = problems.make(seed, most=30)
+        for axis, size in enumerate(problem.scores.shape):
+            smaller = shrinking.part(problem, axis, torch.arange(size)[: (size + 1) // 2])
+            if smaller is not None:
+                result = run.solve(smaller, "torch").result
+                assert result.dtype == run.solve(problem, "torch").result.dtype
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--seed", "3"], 0), ([], 2)])
+def test_shrinking_by_command(arguments, code, capsys):
+    if code:
+        with pytest.raises(SystemExit):
+            run.main(["--shrink", *arguments])
+    else:
+        assert run.main(["--shrink", "--most", "30", *arguments]) == 0
+        assert "does not fail" in capsys.readouterr().out

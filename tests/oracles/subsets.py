@@ -1,6 +1,6 @@
 """Laws of subsets, by listing all of them, or by the plain recursion over the units."""
 
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from math import prod
 
 import numpy as np
@@ -84,3 +84,89 @@ def log_elementary(logits, k):
     for theta in logits:
         table[1:] = np.logaddexp(table[1:], table[:-1] + theta)
     return table[k]
+
+
+# ---- designs that decide unit by unit -----------------------------------------------------------
+
+
+def poisson(probs):
+    """Every unit by itself: {the units drawn: its probability}, over all sizes."""
+    law = {(): 1.0}
+    for unit, p in enumerate(probs):
+        law = {
+            (*drawn, *taken): chance * share
+            for drawn, chance in law.items()
+            for taken, share in (((unit,), p), ((), 1 - p))
+        }
+    return law
+
+
+def systematic(probs):
+    """Madow 1949: who is hit by teeth at U, U + 1, ..., for every interval of U with one answer."""
+    ends = np.concatenate([[0.0], np.cumsum(probs)])
+    cuts = np.unique(np.concatenate([[0.0, 1.0], np.ceil(ends) - ends]))
+    law = {}
+    for low, high in pairwise(cuts):
+        crossed = np.floor(ends + (low + high) / 2)
+        drawn = tuple(np.flatnonzero(np.diff(crossed)).tolist())
+        law[drawn] = law.get(drawn, 0.0) + high - low
+    return law
+
+
+def _fights(state, one, other):
+    """Deville & Tillé 1998: (probability, survivor, who is in) of a fight of two (unit, π)."""
+    chance, drawn = state
+    (i, a), (j, b) = one, other
+    if a + b <= 1:
+        first = a / (a + b) if a + b > 0 else 1.0
+        yield (chance * first, drawn), (i, a + b)
+        yield (chance * (1 - first), drawn), (j, a + b)
+    else:
+        first = (1 - b) / (2 - a - b) if a + b < 2 else 1.0
+        yield (chance * first, (*drawn, i)), (j, a + b - 1)
+        yield (chance * (1 - first), (*drawn, j)), (i, a + b - 1)
+
+
+def _collected(states):
+    law = {}
+    for (chance, drawn), (unit, p) in states:
+        found = tuple(sorted((*drawn, unit) if p > 0.5 else drawn))
+        law[found] = law.get(found, 0.0) + chance
+    return law
+
+
+def pivotal_ordered(probs):
+    """The survivor fights the next unit."""
+    states = [((1.0, ()), (0, probs[0]))]
+    for challenger in enumerate(probs[1:], 1):
+        states = [s for state, unit in states for s in _fights(state, unit, challenger)]
+    return _collected(states)
+
+
+def pivotal(probs):
+    """A tournament: of units in random order, each of the first half fights one of the second."""
+    law = {}
+    orders = list(permutations(enumerate(probs)))
+    for order in orders:
+        for drawn, chance in _tournament((1.0, ()), list(order)):
+            law[drawn] = law.get(drawn, 0.0) + chance / len(orders)
+    return law
+
+
+def _tournament(state, units):
+    if len(units) == 1:
+        yield from _collected([(state, units[0])]).items()
+        return
+    half = (len(units) + 1) // 2
+    rounds = [(state, [])]
+    for place in range(half):
+        if place + half >= len(units):  # nobody to fight
+            rounds = [(s, [*on, units[place]]) for s, on in rounds]
+            continue
+        rounds = [
+            (after, [*on, survivor])
+            for s, on in rounds
+            for after, survivor in _fights(s, units[place], units[place + half])
+        ]
+    for after, survivors in rounds:
+        yield from _tournament(after, survivors)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
 from torch import Tensor
 
 from softorder._check._mode import eager
@@ -68,3 +72,44 @@ def remembered(count: int, call: str) -> None:
     """Something was remembered before it is asked for."""
     if count == 0:
         raise RuntimeError(f"there are no templates to compare with: call {call} first")
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def packed(path: Any, contents: Mapping[str, int]) -> None:
+    """A file of torch.save, which packs nothing, is at least as long as what is in it."""
+    size, unpacked = Path(path).stat().st_size, sum(contents.values())
+    if unpacked > size:
+        raise ValueError(
+            f"path must be a file that save wrote, but {path} has {size} bytes, and unpacks to "
+            f"{unpacked}"
+        )
+
+
+def saved(path: Any, content: Any, names: Collection[str]) -> None:
+    """What was read is a dictionary with these names."""
+    if not isinstance(content, dict) or set(content) != set(names):
+        raise ValueError(
+            f"path must be a file that save wrote, with {', '.join(names)}, but {path} is another"
+        )
+
+
+def held(path: Any, numbers: int, state: Mapping[str, Any]) -> None:
+    """A network has no more numbers than were saved."""
+    there = sum(value.numel() for value in state.values() if isinstance(value, Tensor))
+    if numbers > there:
+        raise ValueError(
+            f"path must be a file that save wrote, but {path} wants a network of {numbers} "
+            f"numbers, and {there} are in it"
+        )
+
+
+def short(path: Any, size: int) -> None:
+    """The names of classes, all as long as the longest, take no more than 100 times the file."""
+    most = 100 * Path(path).stat().st_size
+    if size > most:
+        raise ValueError(
+            f"path must be a file that save wrote, but the classes of {path} take {size} bytes, "
+            f"more than {most}"
+        )

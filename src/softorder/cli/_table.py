@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,13 +35,27 @@ class Table:
 
     def markdown(self) -> str:
         rule = ["---"] + ["---:"] * (len(self.columns) - 1)
-        lines = (self.columns, rule, *self.rows)
-        return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+        head, *body = (map(_cell, cells) for cells in (self.columns, *self.rows))
+        return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, rule, *body))
 
     def html(self) -> str:
         body = "\n".join(_html_row(cells, "td") for cells in self.rows)
         head = _html_row(self.columns, "th")
         return f"<table>\n<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def plain(text: str) -> str:
+    """Text for a page of Markdown, in which it opens no tag and leads nowhere.
+
+    >>> plain("<b>p < 0.05</b>, [here](there)")
+    '&lt;b>p < 0.05&lt;/b>, [here]\\\\(there)'
+    """
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("](", r"]\(")
+
+
+def _cell(text: str) -> str:
+    """The same in a table, whose lines and columns it keeps."""
+    return plain(text).replace("|", r"\|").replace("\n", " ")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -47,8 +47,12 @@ class MatrixMethod(Method):
     def weighted_rows(self, scores: Tensor, weights: Tensor, temperature: Tensor) -> Tensor:
         """Σ_j w_j P_ji for the first rows of a descending P."""
         p = self.soft_permutation(scores, temperature, True, weights.shape[-1])
+        if _check.known_finite(scores):
+            return (p * weights.unsqueeze(-1)).sum(-2)
+        spoiled = scores.isnan().any(-1, keepdim=True)
+        p = torch.where(spoiled.unsqueeze(-1), 0.0, p)  # or weights would learn from NaN
         p = (p * weights.unsqueeze(-1)).sum(-2)
-        return torch.where(scores == -math.inf, 0.0, p)
+        return torch.where(spoiled, math.nan, torch.where(scores == -math.inf, 0.0, p))
 
 
 def sorted_by(p: Tensor, scores: Tensor, descending: bool) -> Tensor:

@@ -28,12 +28,12 @@ class Systematic(Design):
 
     def sample(self, sample_shape: Sequence[int] = (), generator: Generator = None) -> Tensor:
         probs = self.rows.detach().double()
-        # a unit that is certain must not depend on the rounding of the sums
+        # neither what is certain, nor what is impossible, nor the size may depend on rounding
         certain = probs >= 1
+        left = (self.size - certain.sum(-1)).to(probs).unsqueeze(-1)
         ends = torch.where(certain, 0.0, probs).cumsum(-1)
-        if ends.shape[-1]:
-            ends[..., -1] = (self.size - certain.sum(-1)).to(ends)
         start = self._uniform((*sample_shape, *probs.shape[:-1], 1), generator)
-        below = torch.floor(ends + start)
+        below = torch.floor(ends + start).minimum(left)
+        below = torch.where(ends < ends[..., -1:], below, left)  # behind the last that can be drawn
         taken = torch.diff(below, dim=-1, prepend=torch.zeros_like(start))
         return (taken + certain).to(self.rows.dtype)

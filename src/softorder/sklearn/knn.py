@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -195,15 +196,23 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
 
         It predicts, but cannot go on with partial_fit: the optimiser and the items are not saved.
 
+        The file may come from anywhere: it runs no code, and what does not fit into it is refused.
+
         Args:
             path: the file.
             network: a module of the same kind, if one was given to the constructor.
         """
-        content = torch.load(path, weights_only=True)
+        content = _read(path)
         if content["own_network"]:
             _check.needed("network", network, "to load a model with a network of its own")
         model = cls(network=network, **content["options"])
-        model.classes_ = np.array(content["classes"], dtype=content["dtype"])
+        model._check_options()
+        if network is None:
+            numbers = model.hidden * content["n_features"] + model.features * model.hidden
+            _check.neighbours.held(path, numbers, content["state"])
+        kind = np.dtype(content["dtype"])
+        _check.neighbours.short(path, len(content["classes"]) * kind.itemsize)
+        model.classes_ = np.array(content["classes"], dtype=kind)
         model.n_features_in_ = content["n_features"]
         model.model_ = model._new_model(content["n_features"])
         model.model_.load_state_dict(content["state"])
@@ -271,3 +280,19 @@ class SoftKNNClassifier(ClassifierMixin, BaseEstimator):
         self.loss_curve_, self.validation_scores_ = self._trainer.losses, self._trainer.scores
         self.n_iter_ = len(self.loss_curve_)
         return self
+
+
+_SAVED = (
+    "options", "own_network", "state", "classes", "dtype", "n_features", "losses", "scores"
+)  # fmt: skip
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    """A file from anywhere: it may neither run code nor become larger than it is."""
+    if not zipfile.is_zipfile(path):
+        _check.neighbours.saved(path, None, _SAVED)
+    with zipfile.ZipFile(path) as archive:
+        _check.neighbours.packed(path, {i.filename: i.file_size for i in archive.infolist()})
+    content = torch.load(path, weights_only=True)
+    _check.neighbours.saved(path, content, _SAVED)
+    return dict(content)
