@@ -13,6 +13,7 @@ from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
+from softorder.kernels.formulas import with_gradient_of
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import levels_of as levels_of_all
@@ -190,18 +191,26 @@ class FSumMethod(Method):
 
     def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
-        x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
+        rows, x, temperature = rows.in_range(scores, temperature, rows.factor())
+        x, counts = x.gather(-1, rows.order), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts)
         return all_ranks(rows, below + 0.5, descending)
 
     def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
-        centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
-        return all_values(rows, ascending(centre + rest), descending)
+        factor, x = rows.factor(), scores
+        if factor is not None:
+            rows, x, tau = rows.in_range(scores, temperature, factor)
+            x, temperature = with_gradient_of(x, scores), with_gradient_of(tau, temperature)
+        centre, rest = self._roots(x, rows, rows.places() + 0.5, temperature)
+        t = ascending(centre + rest)
+        t = t if factor is None else with_gradient_of(t / factor, t)
+        return all_values(rows, t, descending)
 
     def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
         x = scores.double()
         rows = sort_rows(x)
+        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
         p = between(x, rows, centre, rest, temperature, descending, self.density)
         return p.to(scores.dtype)
@@ -215,6 +224,7 @@ class FSumMethod(Method):
     ) -> Tensor:
         x = scores.double()
         rows = sort_rows(x)
+        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         levels = levels_of_all(rows).double().expand(*x.shape[:-1], -1)
         centre, rest = self._roots(x, rows, levels, temperature)
         rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
@@ -253,7 +263,8 @@ class FSumMethod(Method):
         flat = (slope < torch.finfo(x.dtype).tiny) & t.isfinite() & (levels < rows.available)
         low, high = (torch.where(flat, v, 0.0) for v in neighbours)
         middle = 0.5 * low + 0.5 * high
-        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0)
+        most = torch.finfo(x.dtype).max
+        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0).clamp(-most, most)
         return _nought(middle) + beside * _nought(column)
 
 
