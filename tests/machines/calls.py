@@ -54,8 +54,8 @@ _ORDER = (
     "rows n temperature_stride density descending wide threads"
 )
 _PLACEMENT = (
-    "scores temperature first last upstream losses values order gradient grad_temperature offsets "
-    "rows n temperature_stride density descending wide threads"
+    "scores temperature first last upstream losses values order rest slope segment gradient "
+    "grad_temperature offsets rows n temperature_stride density descending wide threads"
 )
 _PERMUTATION = (
     "scores centre rest temperature out upstream rows k n temperature_stride "
