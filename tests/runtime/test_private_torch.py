@@ -101,7 +101,7 @@ def test_both_ways_record_the_same():
     found = []
     for apply in (threshold._apply, threshold._SoftTopK.apply):
         scores = torch.linspace(0, 1, 10).requires_grad_()
-        p = apply(scores, k, tau, None, 0)
+        p = apply(scores, k, tau, None, 0, -1)
         (gradient,) = torch.autograd.grad(p.square().sum(), scores)
         found.append((p.detach(), gradient, type(p.grad_fn).__name__))
     for one, other in zip(*found, strict=True):
