@@ -35,7 +35,7 @@ class Reduced(NamedTuple):
         """Whether there is a compiled kernel for these rows, here and now."""
         if type(scores) not in _check.PLAIN or type(target) not in _check.PLAIN:
             return False
-        if scores.dim() != 2 or target.dtype is not torch.int64:
+        if scores.is_nested or scores.dim() != 2 or target.dtype is not torch.int64:
             return False
         return one_entry.serves_reduced(scores, target, self.density)
 
