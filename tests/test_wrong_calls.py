@@ -251,7 +251,6 @@ def test_auto_where_nobody_finds_it_is_refused():
     for call in (
         lambda: so.perturbed_topk(_X, 2, temperature="auto"),
         lambda: so.sinkhorn(torch.zeros(2, 2), temperature="auto"),
-        lambda: so.nn.KHotGate(4, 2, temperature="auto"),
         lambda: so.losses.smooth_top_k(_X, torch.tensor([0, 1]), 1, temperature="auto"),
     ):
         with pytest.raises(

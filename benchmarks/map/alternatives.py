@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 
 import torch
@@ -23,6 +24,7 @@ from benchmarks.map.entries import (
     levels_of,
     places,
     points_of,
+    predicted,
     quartiles,
     relevance_of,
     rows_of_permutation,
@@ -128,6 +130,11 @@ def _plackett_luce(case: Case) -> Operator:
     return call
 
 
+def _regression(loss: Callable[..., Tensor], case: Case) -> Operator:
+    target = predicted(case)
+    return lambda x: loss(x, target)
+
+
 _SOFTMAX = Yardstick("torch.softmax", _plain(lambda x: torch.softmax(x, -1)))
 _SORT = Yardstick("torch.sort", _plain(lambda x: torch.sort(x, -1).values), gradient=False)
 _QUANTILE = Yardstick("torch.quantile", _quantile, gradient=False)
@@ -135,6 +142,7 @@ _MEDIAN = Yardstick("torch.median", _plain(lambda x: torch.median(x, -1).values)
 _SIGMOIDS = Yardstick("torch.sigmoid of m×n, summed", _sums)
 _CROSS_ENTROPY = Yardstick("torch cross_entropy", _cross_entropy)
 _LISTWISE = Yardstick("torch cross_entropy, soft targets", _listwise)
+_SQUARES = Yardstick("torch mse_loss", partial(_regression, functional.mse_loss))
 _MANY = Yardstick(f"torch.topk of {SAMPLES} noisy rows", _many_topk, gradient=False)
 _MATRIX = Yardstick(
     "torch.softmax of n×n", _plain(lambda x: torch.softmax(x, -1)), inputs=_matrix_of_logits
@@ -181,6 +189,10 @@ YARDSTICKS = {
     "ListNetLoss": _LISTWISE,
     "PairwiseLoss": _LISTWISE,
     "LambdaLoss": _LISTWISE,
+    "MultiKLoss": _SQUARES,
+    "QuantileLoss": _SQUARES,
+    "RankHuberLoss": Yardstick("torch huber_loss", partial(_regression, functional.huber_loss)),
+    "TrimmedLoss": _SQUARES,
     "KHot.sample": Yardstick("torch.topk of noisy scores", _noisy_topk, gradient=False),
     "KHot.log_prob": _SOFTMAX,
     "KHot.rsample": _SOFTMAX,

@@ -242,9 +242,10 @@ _OF_SCORES = {
     "LambdaLoss": "O(n²)",
 }
 
+#: Losses of a whole batch, all scores of which are predictions of one number each.
+_ROBUST = ("QuantileLoss", "RankHuberLoss", "TrimmedLoss")
+
 #: The classes of so.losses, and what the map calls them where it is another name.
-#: Losses of a whole batch, or of several results: nothing in the map is like them.
-OF_BATCHES = ("MultiKLoss", "QuantileLoss", "RankHuberLoss", "TrimmedLoss")
 LOSSES = (
     "TopKCrossEntropyLoss",
     *_CLASSES,
@@ -254,6 +255,8 @@ LOSSES = (
     *_RANKING,
     *_LOGISTIC,
     *_OF_SCORES,
+    *_ROBUST,
+    "MultiKLoss",
 )
 
 
@@ -279,6 +282,9 @@ def _losses() -> Iterator[Entry]:
         yield Entry(name, "logistic", cost, partial(_ranking_loss, name, "logistic"))
     for name, cost in _OF_SCORES.items():
         yield Entry(name, "scores", cost, partial(_loss_of_scores, name))
+    for name in _ROBUST:
+        yield Entry(name, "laplace", "O(n)", partial(_robust_loss, name))
+    yield Entry("MultiKLoss", "laplace", "O(n)", _multi_k_loss)
 
 
 def _mass_methods() -> list[str]:
@@ -307,6 +313,26 @@ def relevance_of(case: Case) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     grades = torch.randint(5, (case.shape.rows, case.shape.n), generator=generator)
     return grades.float()
+
+
+def predicted(case: Case) -> Tensor:
+    """What a regression should have found: the scores with noise, and a tenth of it wild."""
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.randn(case.shape.rows, case.shape.n, generator=generator)
+    wild = torch.rand(noise.shape, generator=generator) < 0.1
+    return case.scores() + torch.where(wild, 100 * noise, noise)
+
+
+def _robust_loss(name: str, case: Case) -> Operator:
+    target, loss = predicted(case), getattr(so.losses, name)()
+    return lambda x: loss(x, target)
+
+
+def _multi_k_loss(case: Case) -> Operator:
+    """Of a decoder that does nothing: the choices and the squares alone."""
+    ks = (case.k, min(4 * case.k, case.shape.n))
+    target, loss = predicted(case), so.losses.MultiKLoss(ks, temperature=case.temperature)
+    return lambda x: loss(lambda code: code, x, target)
 
 
 def _top_k_loss(method: str, case: Case) -> Operator:

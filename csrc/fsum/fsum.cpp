@@ -8,6 +8,7 @@
 #include "fsum/smooth_invert.hpp"
 #include "fsum/smooth_sum.hpp"
 #include "fsum/uniform_sum.hpp"
+#include "in_range.hpp"
 #include "scratch.hpp"
 
 namespace softorder {
@@ -95,16 +96,25 @@ template <class T> InvertRow<T> invert_row(const FsumInvert& a, std::size_t row)
   };
 }
 
+// Calls solve(row) with the row in units in which nothing overflows.
+template <class T, class Solve> void solve_in_range(InvertRow<T> row, Solve solve) {
+  const InRange<T> inside(row.sources, row.m, row.temperature);
+  row.sources = inside.values(), row.temperature = inside.temperature;
+  solve(row);
+  inside.put_back(row.centre, row.n), inside.put_back(row.rest, row.n);
+}
+
 template <class T> void run_invert(const FsumInvert& a) {
   for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     Scratch<double> sums(2 * a.m);
     for (std::size_t i = begin; i < end; ++i) {
-      const InvertRow<T> row = invert_row<T>(a, i);
-      if (is_uniform(a.density)) {
-        UniformInverse<T>(row, sums.get()).run();
-      } else {
-        LaplaceInverse<T>(row, sums.get()).run(team);
-      }
+      solve_in_range(invert_row<T>(a, i), [&](const InvertRow<T>& row) {
+        if (is_uniform(a.density)) {
+          UniformInverse<T>(row, sums.get()).run();
+        } else {
+          LaplaceInverse<T>(row, sums.get()).run(team);
+        }
+      });
     }
   });
 }
@@ -113,8 +123,9 @@ template <class T, class Law, class Sources> void run_smooth_invert(const FsumIn
   for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     typename Sources::RootTables tables;
     for (std::size_t i = begin; i < end; ++i) {
-      const InvertRow<T> row = invert_row<T>(a, i);
-      SmoothInverse<Law, T, Sources>(row, tables, team).run();
+      solve_in_range(invert_row<T>(a, i), [&](const InvertRow<T>& row) {
+        SmoothInverse<Law, T, Sources>(row, tables, team).run();
+      });
     }
   });
 }

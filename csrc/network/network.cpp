@@ -85,8 +85,10 @@ template <template <class> class F, class T, class V> class Tile {
     return static_cast<T*>(a_.out) + (first_ + lane) * length;
   }
   V sign() const { return a_.descending ? V(-1) : V(1); }
+  // Scores and τ are taken by quarters, so that the difference of no two values overflows.
+  static constexpr V kQuarter = V(0.25);
   // Only differences count: what all scores of a row have in common shall not cost digits.
-  V start(std::size_t lane) const { return row_of(a_.scores, lane, a_.n)[0]; }
+  V start(std::size_t lane) const { return kQuarter * V(row_of(a_.scores, lane, a_.n)[0]); }
 
   // Copies kWide rows of `length` scalars, `stride` apart in the tile, into its lanes.
   template <class S, class From> static void gather(std::size_t length, std::size_t stride, S* to, From from) {
@@ -112,11 +114,11 @@ template <template <class> class F, class T, class V> class Tile {
   void run_values() {
     V* const v = values_.get();
     gather(a_.n, kWide, v, [this](std::size_t lane, std::size_t i) {
-      return sign() * (V(row_of(a_.scores, lane, a_.n)[i]) - start(lane));
+      return sign() * (kQuarter * V(row_of(a_.scores, lane, a_.n)[i]) - start(lane));
     });
     for (std::size_t lane = 0; lane < kWide; ++lane) {
       const std::size_t row = first_ + std::min(lane, count_ - 1);
-      scale_[lane] = scale_of<F<V>, V>(a_.temperature[row * a_.temperature_stride]);
+      scale_[lane] = scale_of<F<V>, V>(double(kQuarter) * a_.temperature[row * a_.temperature_stride]);
       live_[lane] = V(a_.count ? std::size_t(a_.count[row]) : a_.n);
     }
     for (std::size_t c = 0; c < a_.size; ++c) {
@@ -185,7 +187,7 @@ template <template <class> class F, class T, class V> class Tile {
   }
 
   // From the gradients of the last values to those of the scores.
-  // With d = dL/da' - dL/db': dL/dgap = part d - f/τ (dL/dpart + gap d).
+  // With d = dL/da' - dL/db': dL/dgap = part d - f/τ dL/dpart - f gap/τ d, in which no product overflows.
   void run_values_back() {
     V* const g = values_.get();
     std::fill_n(g, a_.n * kWide, V(0));
@@ -204,15 +206,15 @@ template <template <class> class F, class T, class V> class Tile {
     Pack<V> part, pull;
     for (std::size_t i = 0; i < kLanes<V>; ++i) part[i] = V(part_.get()[at + i]), pull[i] = V(pull_.get()[at + i]);
     const Pack<V> a = load(low), b = load(high), d = a - b;
-    const Pack<V> steep = load(slope_.get() + at) * (load(scale_ + lane) / F<V>::kUnit);
-    const Pack<V> by_gap = part * d - steep * (pull + load(gap_.get() + at) * d);
+    const Pack<V> slope = load(slope_.get() + at), scale = load(scale_ + lane) / F<V>::kUnit;
+    const Pack<V> by_gap = part * d - slope * (kQuarter * scale) * pull - (slope * load(gap_.get() + at)) * scale * d;
     store(low, a - by_gap), store(high, b + by_gap);
   }
 
   void write_values() const {
     for (std::size_t lane = 0; lane < count_; ++lane) {
       for (std::size_t j = 0; j < a_.k; ++j) {
-        out_of(lane, a_.k)[j] = T(start(lane) + sign() * wire(values_.get(), a_.outputs[j])[lane]);
+        out_of(lane, a_.k)[j] = T((start(lane) + sign() * wire(values_.get(), a_.outputs[j])[lane]) / kQuarter);
       }
     }
   }

@@ -2,6 +2,7 @@
 // and put back in one go.
 #include "kernels.hpp"
 
+#include "in_range.hpp"
 #include "order/densities.hpp"
 #include "ragged.hpp"
 #include "sort/sorted_row.hpp"
@@ -15,13 +16,13 @@ template <class T> T* row_of(const void* matrix, const SoftOrder& a, std::size_t
 
 // Order: LaplaceOrder<T>, or that of another density.
 template <class T, class Order> struct Row : SortedRow<T> {
-  double temperature;
+  InRange<T> inside;
 
   Row(const SoftOrder& a, std::size_t row)
       : SortedRow<T>(row_of<T>(a.values, a, row), a.order + begin_of(a, row), length_of(a, row)),
-        temperature(a.temperature[row * a.temperature_stride]) {}
+        inside(this->finite_values(), this->finite, a.temperature[row * a.temperature_stride]) {}
 
-  Order sums(Team team) const { return {this->finite_values(), this->finite, temperature, team}; }
+  Order sums(Team team) const { return {inside.values(), this->finite, inside.temperature, team}; }
 };
 
 template <class T, class Order> void write_ranks(const SoftOrder& a, std::size_t i, Team team) {
@@ -40,8 +41,10 @@ template <class T, class Order> void write_rank_gradients(const SoftOrder& a, st
   if (row.spoiled || row.finite == 0) return;
   const T* upstream = row_of<T>(a.upstream, a, i);
   row.sums(team).ranks_vjp(row.finite_order(), upstream, out, a.descending);
+  row.inside.put_back_gradients(out, row.n);
   if (!a.grad_temperature) return;
-  a.grad_temperature[i] = row.sums(team).ranks_by_temperature(row.finite_order(), upstream, a.descending);
+  const double heat = row.sums(team).ranks_by_temperature(row.finite_order(), upstream, a.descending);
+  a.grad_temperature[i] = row.inside.factor * heat;
 }
 
 template <class T> Roots<T> roots_of(const SoftOrder& a, std::size_t row, T* t) {
@@ -52,7 +55,12 @@ template <class T, class Order> void write_sorted(const SoftOrder& a, std::size_
   const Row<T, Order> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + row.n, kNan<T>);
-  if (row.finite > 0) row.sums(team).roots(sort_levels(row.finite), roots_of<T>(a, i, out));
+  if (row.finite > 0) {
+    const Roots<T> roots = roots_of<T>(a, i, out);
+    row.sums(team).roots(sort_levels(row.finite), roots);
+    row.inside.put_back(out, row.finite);
+    row.inside.put_back(roots.rest, row.finite);
+  }
   std::fill(out + row.finite, out + row.n, kInfinity<T>);
   if (!a.descending) return;
   std::reverse(out, out + row.present());
@@ -72,7 +80,13 @@ template <class T, class Order> void write_sort_gradients(const SoftOrder& a, st
     upstream = mirrored.get();
   }
   const Levels levels = sort_levels(row.finite);
-  const Roots<T> roots = roots_of<T>(a, i, nullptr);
+  Roots<T> roots = roots_of<T>(a, i, nullptr);
+  const double factor = row.inside.factor;
+  Scratch<T> rest(factor == 1 ? 0 : row.finite);
+  if (factor != 1) {
+    std::transform(roots.rest, roots.rest + row.finite, rest.get(), [=](T own) { return T(factor * double(own)); });
+    roots.rest = rest.get();
+  }
   row.sums(team).roots_vjp(levels, row.finite_order(), upstream, roots, out);
   if (a.grad_temperature) a.grad_temperature[i] = row.sums(team).roots_by_temperature(levels, upstream, roots);
 }

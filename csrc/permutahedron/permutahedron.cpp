@@ -10,6 +10,7 @@
 // scores that are alone in theirs lose nothing, however small τ is, and no exponential overflows.
 #include "kernels.hpp"
 
+#include "in_range.hpp"
 #include "isotonic/pool.hpp"
 #include "sort/sorted_row.hpp"
 
@@ -28,9 +29,12 @@ template <class T> struct Descending {
   bool negative;
   double centre;  // from which scores are measured: one outlier shall not cost the others their digits
 
-  Descending(const SortedRow<T>& row, bool negated)
-      : values(row.finite_values()), order(row.finite_order()), m(row.finite), negative(negated),
-        centre(m > 0 ? (*this)[m / 2] : 0) {}
+  Descending(const SortedRow<T>& row, bool negated) : Descending(row, row.finite_values(), negated) {}
+  Descending(const SortedRow<T>& row, const T* finite, bool negated)
+      : values(finite), order(row.finite_order()), m(row.finite), negative(negated),
+        centre(m > 0 ? (*this)[m / 2] : 0) {
+    if (m > 0 && !std::isfinite(std::max((*this)[0] - centre, centre - (*this)[m - 1]))) centre = 0;
+  }
 
   double operator[](std::size_t j) const { return negative ? -double(values[j]) : double(values[m - 1 - j]); }
   std::int32_t source(std::size_t j) const { return order[negative ? j : m - 1 - j]; }
@@ -65,12 +69,33 @@ double middle_of(std::size_t m, std::size_t start, std::size_t end) {
 
 // ---- ranks -----------------------------------------------------------------------------------
 
+// z/τ where that overflows: the sum of its gaps, each of them at most `most`. Blocks on either side of such a gap
+// are not pooled: the means of their places differ by less than m, and logarithms of these by less still.
+template <class T> class Capped {
+ public:
+  Capped(const Descending<T>& z, double scale) : s_(overflows(z, scale) ? z.m : 0) {
+    if (s_.get() == nullptr) return;
+    const double most = 4 * double(z.m);
+    s_.get()[0] = 0;
+    for (std::size_t j = 1; j < z.m; ++j) {
+      s_.get()[j] = s_.get()[j - 1] - std::min((z[j - 1] - z[j]) * scale, most);
+    }
+  }
+  const double* get() const { return s_.get(); }
+
+ private:
+  static bool overflows(const Descending<T>& z, double scale) {
+    if (is_single<T> || z.m == 0) return false;
+    return !std::isfinite((z[0] - z.centre) * scale * double(z.m)) ||
+           !std::isfinite((z.centre - z[z.m - 1]) * scale * double(z.m));
+  }
+  Scratch<double> s_;
+};
+
 struct EuclideanRanks {
   using Level = Mean;
 
-  template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
-    return Level::of((z[j] - z.centre) * scale, double(z.m - j));
-  }
+  static Level level(double s, std::size_t place) { return Level::of(s, double(place)); }
   template <class T>
   static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const double base = z[start];
@@ -89,9 +114,7 @@ struct EuclideanRanks {
 struct EntropicRanks {
   using Level = LogRatio;
 
-  template <class T> static Level level(const Descending<T>& z, double scale, std::size_t j) {
-    return Level::of((z[j] - z.centre) * scale, std::log(double(z.m - j)));
-  }
+  static Level level(double s, std::size_t place) { return Level::of(s, std::log(double(place))); }
   template <class T>
   static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, double shift, T* out) {
     const auto power = [&](std::size_t j) { return std::exp((z[j] - z[start]) * scale); };
@@ -113,7 +136,12 @@ void write_ranks(const Permutahedron& a, std::size_t i, Pool<typename Ranks::Lev
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
   const Descending<T> z(row, a.descending);
   const double scale = row.scale, shift = a.descending ? double(row.certain()) : 0.0;
-  pool.run(z.m, [=](std::size_t j) { return Ranks::level(z, scale, j); }, row.starts, team);
+  const Capped<T> capped(z, scale);
+  if (const double* const s = capped.get()) {
+    pool.run(z.m, [=](std::size_t j) { return Ranks::level(s[j], z.m - j); }, row.starts, team);
+  } else {
+    pool.run(z.m, [=](std::size_t j) { return Ranks::level((z[j] - z.centre) * scale, z.m - j); }, row.starts, team);
+  }
   row.each_block([&](std::size_t start, std::size_t end) {
     if (end - start == 1) out[z.source(start)] = T(double(z.m - start) + shift);
     else Ranks::write(z, scale, start, end, shift, out);
@@ -150,6 +178,7 @@ template <class Ranks, class T> void write_rank_gradients(const Permutahedron& a
 
 struct EuclideanSort {
   using Level = Mean;
+  static constexpr bool kHomogeneous = true;  // scores and 1/τ may be multiplied by one number
 
   template <class T>
   static void write(const Descending<T>& z, double scale, std::size_t start, std::size_t end, T* out) {
@@ -168,6 +197,7 @@ struct EuclideanSort {
 
 struct EntropicSort {
   using Level = LogRatio;
+  static constexpr bool kHomogeneous = false;
 
   template <class T> static double weight(const Descending<T>& z, std::size_t start, std::size_t j) {
     return std::exp(z[j] - z[start]);
@@ -194,8 +224,9 @@ void write_sorted(const Permutahedron& a, std::size_t i, Pool<typename Sort::Lev
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
-  const Descending<T> z(row, !a.descending);
-  const double scale = row.scale;
+  const InRange<T> inside(row.finite_values(), Sort::kHomogeneous ? row.finite : 0, 1);
+  const Descending<T> z(row, inside.values(), !a.descending);
+  const double scale = row.scale * inside.factor;
   T* const finite = out + (a.descending ? row.certain() : 0);
   const auto level = [=](std::size_t j) { return Sort::Level::of(double(z.m - j) * scale, z[j] - z.centre); };
   pool.run(z.m, level, row.starts, team);
@@ -203,6 +234,7 @@ void write_sorted(const Permutahedron& a, std::size_t i, Pool<typename Sort::Lev
     if (end - start == 1) finite[start] = T(z.negative ? -z[start] : z[start]);
     else Sort::write(z, scale, start, end, finite);
   });
+  inside.put_back(finite, row.finite);
   std::fill(out, finite, kInfinity<T>);
   std::fill(finite + row.finite, out + a.n, a.descending ? -kInfinity<T> : kInfinity<T>);
 }

@@ -7,6 +7,7 @@
 // sort does.
 #include "kernels.hpp"
 
+#include "in_range.hpp"
 #include "order/densities.hpp"
 #include "placement/share.hpp"
 #include "ragged.hpp"
@@ -43,7 +44,8 @@ template <class T, class Order> class PlacedRow {
       : a_(a),
         team_(team),
         row_(row_of<T>(a.values, a, i), a.order + begin_of(a, i), length_of(a, i)),
-        tau_(a.temperature[i * a.temperature_stride]),
+        factor_(row_.finite == 0 ? 1 : factor_for(row_.finite_values()[0], row_.finite_values()[row_.finite - 1])),
+        tau_(scaled_temperature(a.temperature[i * a.temperature_stride], factor_)),
         scores_(row_of<T>(a.scores, a, i)),
         first_(a.first + begin_of(a, i)),
         last_(a.last + begin_of(a, i)),
@@ -54,7 +56,7 @@ template <class T, class Order> class PlacedRow {
                a.rest ? a.rest + begin_of(a, i) : buffers.rest.get(),
                a.slope ? a.slope + begin_of(a, i) : buffers.slope.get()} {
     if (row_.spoiled || row_.finite == 0) return;
-    std::copy(row_.finite_values(), row_.finite_values() + row_.finite, x_);
+    for (std::size_t k = 0; k < row_.finite; ++k) x_[k] = factor_ * double(row_.finite_values()[k]);
     if (!known()) order().roots(levels(), roots_);
     const std::size_t m = row_.finite;
     centres_[0] = -kInfinity<double>, centres_[m] = kInfinity<double>;
@@ -90,10 +92,11 @@ template <class T, class Order> class PlacedRow {
     order().roots_vjp(levels(), row_.finite_order(), by_level, roots_, pulled.get());
     const double inverse = 1 / tau_;
     for (std::size_t i = 0; i < row_.n; ++i) {
-      if (std::isfinite(scores_[i])) out[i] = T(pulled.get()[i] + inverse * (above.get()[i] - below.get()[i]));
+      if (!std::isfinite(scores_[i])) continue;
+      out[i] = T(factor_ * (pulled.get()[i] + inverse * (above.get()[i] - below.get()[i])));
     }
     if (!by_temperature) return 0;
-    return heat * inverse * inverse + order().roots_by_temperature(levels(), by_level, roots_);
+    return factor_ * (heat * inverse * inverse + order().roots_by_temperature(levels(), by_level, roots_));
   }
 
  private:
@@ -137,7 +140,7 @@ template <class T, class Order> class PlacedRow {
   void measure(std::size_t i, const Wish& wish, std::size_t k, Distances& at) const {
     at.below[k] = at.above[k] = at.width[k] = 1;
     if (wish.kind != Wish::between) return;
-    const double x = double(scores_[i]), low = centres_[wish.low], high = centres_[wish.high];
+    const double x = factor_ * double(scores_[i]), low = centres_[wish.low], high = centres_[wish.high];
     at.below[k] = (x - low) - rests_[wish.low];
     at.above[k] = (high - x) + rests_[wish.high];
     at.width[k] = (high - low) + (rests_[wish.high] - rests_[wish.low]);
@@ -173,7 +176,7 @@ template <class T, class Order> class PlacedRow {
   const Placement& a_;
   Team team_;
   SortedRow<T> row_;
-  double tau_;
+  double factor_, tau_;  // scores and τ are multiplied by it
   const T* scores_;
   const std::int64_t *first_, *last_;
   double *x_, *centres_, *rests_;

@@ -5,11 +5,13 @@
 // L_j differs from the usual (n + 1 - 2j) x - Σ_l |x - x_l| by a constant. It is concave, and largest at
 // a_j, so no pass for a maximum is needed, and what falls short of L_k(a_k) by more than e^- can
 // represent does so for every row: with k of many scores, only the scores near the top count. U is 0
-// at the largest score, so that nothing cancels there.
+// at the largest score, so that nothing cancels there. Where it is so large that a difference of two U would be
+// rounding, the drop from a_j on is added up gap by gap, without any difference.
 #pragma once
 
 #include <cmath>
 
+#include "in_range.hpp"
 #include "row_softmax/row.hpp"
 
 namespace softorder {
@@ -22,9 +24,12 @@ template <class T> class NeuralSort {
   void forward(const SoftmaxRow<T>& row, Team team) {
     collect(row, team);
     row.keep_order(largest_);
+    const double scale = std::min(row.scale / factor_, std::numeric_limits<double>::max());
+    const std::size_t m = largest_.count();
+    blurred_ = m > 0 && u_.get()[m - 1] * scale > kBlurred;
     for (std::size_t j = 0; j < k_; ++j) {
       std::fill_n(row.p(j), n_, T(0));
-      if (j < largest_.count()) one_row(row, j);
+      if (j < m) one_row(row, scale, j);
     }
   }
 
@@ -71,6 +76,7 @@ template <class T> class NeuralSort {
     const T reached = largest_.maximum(k_), start = std::min(reached, largest_.mean_maximum());
     collect_above(row.x, std::isfinite(start) ? reached : -kInfinity<T>, team);
     if (!std::isfinite(start)) return;
+    if (factor_ != 1) return collect_above(row.x, -kInfinity<T>, team);
     const Drop drop{z_.get()[k_ - 1], double(2 * k_ - 1), 2 * u_.get()[k_ - 1]};
     const double limit = (is_single<T> ? 126.0 : 1022.0) / row.scale;
     const T threshold = find_end(row.x, start, drop, limit);
@@ -116,15 +122,25 @@ template <class T> class NeuralSort {
   // The scores from the threshold up, in order, and U at them.
   void collect_above(const T* x, T threshold, Team team) {
     largest_.collect(x, threshold, team);
+    const std::size_t m = largest_.count();
+    factor_ = m == 0 ? 1 : factor_for(T(largest_.value(m - 1)), T(largest_.value(0)));
     double above = 0;
-    for (std::size_t i = 0; i < largest_.count(); ++i) {
-      z_.get()[i] = largest_.value(i);
+    for (std::size_t i = 0; i < m; ++i) {
+      z_.get()[i] = factor_ * largest_.value(i);
       if (i > 0) above += double(i) * (z_.get()[i - 1] - z_.get()[i]);
       u_.get()[i] = above;
     }
   }
 
-  void one_row(const SoftmaxRow<T>& row, std::size_t j) {
+  void one_row(const SoftmaxRow<T>& row, double scale, std::size_t j) {
+    const double total = blurred_ ? weights_by_gaps(scale, j) : weights(scale, j), inverse = 1 / total;
+    const std::int32_t* const order = row.order();
+    T* const p = row.p(j);
+    for (std::size_t i = 0; i < largest_.count(); ++i) p[order[i]] = T(e_.get()[i] * inverse);
+  }
+
+  // e^-drop/τ of row j, and their sum.
+  double weights(double scale, std::size_t j) {
     const double *z = z_.get(), *u = u_.get(), anchor = z[j], least = u[j], slope = double(2 * j + 1);
     const std::size_t m = largest_.count();
     double* const e = e_.get();
@@ -135,17 +151,39 @@ template <class T> class NeuralSort {
       const Pack<double> at = lanes == kLanes<double> ? load(z + i) : load_part(z + i, lanes, anchor);
       const Pack<double> above = lanes == kLanes<double> ? load(u + i) : load_part(u + i, lanes, far[0]);
       const Pack<double> drop = 2.0 * (above - least) - slope * (anchor - at);
-      const Pack<double> weight = exp2_minus<double>(drop > 0.0 ? drop : Pack<double>{}, Pack<double>{} + row.scale);
+      const Pack<double> weight = exp2_minus<double>(drop > 0.0 ? drop : Pack<double>{}, Pack<double>{} + scale);
       store_part<double>(e + i, weight, lanes);
       total += weight;
     }
-    const std::int32_t* const order = row.order();
-    T* const p = row.p(j);
-    const double inverse = 1 / sum_lanes(total);
-    for (std::size_t i = 0; i < m; ++i) p[order[i]] = T(e[i] * inverse);
+    return sum_lanes(total);
   }
 
+  // The same with a drop of Σ (2 |l - j| ∓ 1) gap_l over the gaps between j and i, as far as it is within the
+  // reach of e^-.
+  double weights_by_gaps(double scale, std::size_t j) {
+    const double* const z = z_.get();
+    double* const e = e_.get();
+    std::fill_n(e, largest_.count(), 0.0);
+    const auto power = [=](double drop) { return drop * scale < 1100 ? std::exp2(-drop * scale) : 0.0; };
+    double total = e[j] = 1, drop = 0;
+    for (std::size_t i = j + 1; i < largest_.count(); ++i) {
+      drop += double(2 * (i - j) - 1) * (z[i - 1] - z[i]);
+      if ((e[i] = power(drop)) == 0) break;
+      total += e[i];
+    }
+    drop = 0;
+    for (std::size_t i = j; i-- > 0;) {
+      drop += double(2 * (j - i) - 1) * (z[i] - z[i + 1]);
+      if ((e[i] = power(drop)) == 0) break;
+      total += e[i];
+    }
+    return total;
+  }
+
+  static constexpr double kBlurred = 1e5;  // of 2 U/τ: its rounding is 1e-11
   std::size_t n_, k_;
+  double factor_ = 1;     // of the scores in z
+  bool blurred_ = false;  // U is too large for differences
   Largest<T> largest_;
   Scratch<double> e_, u_, z_;
 };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -188,8 +189,8 @@ def quantile(
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, hard
 
-        _check.ragged.usual(interpolation=interpolation, weights=weights)
-        return _jagged.per_row(hard.quantile, scores, dim, mask, keepdim, q)
+        operator = partial(hard.quantile, interpolation=interpolation)
+        return _jagged.quantile(operator, scores, dim, mask, keepdim, q, weights)
     _check.choice("interpolation", interpolation, INTERPOLATIONS)
     q = _check.quantiles.as_tensor(q)
     if weights is not None:

@@ -39,8 +39,12 @@ def agree(problem, one, other, whose):
     """What two answers to the same problem disagree about, in words, if anything."""
     if problem.name == "network" and _swamped(problem):
         return ""
+    if problem.name == "cauchy" and _underflows(problem):
+        return ""
     for (name, found), (_, expected) in zip(one.parts(), other.parts(), strict=True):
         if name != "the result" and problem.operator in _LOGARITHMS and _blurred(problem):
+            return ""
+        if name != "the result" and (_flushed(problem) or _shared(problem)):
             return ""
         if (found is None) != (expected is None):
             return f"{name} is there in one of two only, beside {whose}"
@@ -48,13 +52,24 @@ def agree(problem, one, other, whose):
             continue
         if found.shape != expected.shape:
             return f"{name} has the shape {found.shape}, but {expected.shape} in {whose}"
-        most = torch.finfo(found.dtype).max
-        expected = expected.double()
-        expected = torch.where(expected.abs() > most, expected.sign() * math.inf, expected)
-        words = _apart(problem, name, found.double(), expected)
+        words = _apart(problem, name, *_held(problem, found, expected.double()))
         if words:
             return f"{name} {words} in {whose}"
     return ""
+
+
+def _held(problem, found, expected):
+    """Both as the format holds them.
+
+    At its end rounding decides between the largest number and an infinity.
+    """
+    most, slack = torch.finfo(found.dtype).max, 10 * _accuracy(problem, _VALUES)
+    found = found.double()
+    at_the_end = (expected.abs() >= most * (1 - slack)) & (expected.abs() / most <= 1 + slack)
+    at_the_end &= (found.abs() >= most * (1 - slack)) & (found.sign() == expected.sign())
+    expected = torch.where(expected.abs() > most, expected.sign() * math.inf, expected)
+    ends = expected.sign() * most
+    return torch.where(at_the_end, ends, found), torch.where(at_the_end, ends, expected)
 
 
 _LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entropy")
@@ -64,19 +79,53 @@ def _blurred(problem):
     """Whether rounding moves a threshold in a wide gap by many τ, and with it who is nearest."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     eps = torch.finfo(torch.float64 if problem.scores.dtype is torch.float64 else torch.float32).eps
-    return _most(finite) * eps > 1e-3 * problem.temperature.min().item()
+    return _most(finite) * eps > 1e-3 * _coldest(problem)
+
+
+def _underflows(problem):
+    """Whether tails of 1/(π u), and with them what balances in a gap, are too small for float64."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    return problem.operator in _LOGARITHMS and 1e-290 * _most(finite) > _coldest(problem)
+
+
+def _flushed(problem):
+    """Whether a kink is between scores that compiled kernels, which flush denormals, see as one."""
+    if problem.name not in ("softsort", "neuralsort"):
+        return False
+    least = torch.finfo(torch.promote_types(problem.scores.dtype, torch.float32)).tiny
+    return bool(((problem.rows.abs() < least) & (problem.rows != 0)).any())
 
 
 def _swamped(problem):
-    """Whether comparators, which mix all scores, lose what τ tells apart."""
+    """Whether rounding the values on the wires, which mix all scores, is not small beside τ.
+
+    u = (b - a)/τ is off by that, and the next comparators enlarge it. Sorted values are made in the
+    format of the scores; rows of P, and so a soft top-k, from values in float64.
+    """
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
-    return _most(finite) > 1e4 * problem.temperature.min().item()
+    narrow = problem.operator == "soft_sort" and problem.scores.dtype is not torch.float64
+    eps = torch.finfo(torch.float32 if narrow else torch.float64).eps
+    return _most(finite) * eps > 1e-3 * _coldest(problem)
+
+
+def _shared(problem):
+    """Whether a projected sort's places, 1/τ apart, are lost beside scores, and decide nothing."""
+    if problem.operator != "soft_sort" or not problem.name.startswith("permutahedron"):
+        return False
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    return _most(finite) * torch.finfo(torch.float64).eps * _most(problem.temperature) > 1e-3
+
+
+def _coldest(problem):
+    """The least τ of all rows; 1 where there is none."""
+    return problem.temperature.min().item() if problem.temperature.numel() else 1.0
 
 
 def _apart(problem, name, found, expected):
     finite = expected.isfinite()
     other = (found != expected) & ~(found.isnan() & expected.isnan())
-    odd = torch.where(finite, ~found.isfinite(), other)
+    odd = torch.where(finite, ~found.isfinite(), other) & ~_anything(problem, name, found, expected)
+    finite &= found.isfinite()
     if odd.any():
         return f"is {found[odd][0].item()}, but {expected[odd][0].item()}"
     units = _units(
@@ -90,11 +139,20 @@ def _apart(problem, name, found, expected):
 
 
 def _units(problem, name, found, expected):
+    return (found - expected).abs() / (_unit(problem, name, expected) + _least(problem))
+
+
+def _unit(problem, name, expected):
     if name == "the result":
-        unit = _accuracy(problem, _VALUES) * _scale_of_result(problem, expected)
-    else:
-        unit = _accuracy(problem, _GRADIENTS) * _scale_of_gradient(problem, expected)
-    return (found - expected).abs() / (unit + _least(problem))
+        return _accuracy(problem, _VALUES) * _scale_of_result(problem, expected)
+    return _accuracy(problem, _GRADIENTS) * _scale_of_gradient(problem, expected)
+
+
+def _anything(problem, name, found, expected):
+    """Where a unit is larger than the format: infinities of either sign, and what is not one."""
+    known = torch.where(expected.isfinite(), expected, 0.0)
+    lost = torch.as_tensor(_unit(problem, name, known)) > torch.finfo(problem.scores.dtype).max
+    return lost & ~found.isnan() & ~expected.isnan()
 
 
 def _accuracy(problem, stated):
@@ -118,7 +176,8 @@ def _scale_of_result(problem, expected):
         return float(max(n, 1))
     if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
         finite = torch.where(problem.scores.isfinite(), problem.scores.double(), 0.0)
-        return _most(finite) + _most(problem.temperature) * math.log(n + 2) + expected.abs()
+        largest = _most(finite) + _most(problem.temperature) * math.log(n + 2)
+        return expected.abs().clamp(min=largest)  # their sum may overflow
     return 1 + expected.abs()
 
 
@@ -167,11 +226,23 @@ def _decent_gradients(problem, answer, rows, spoiled):
     if (gradient[spoiled] != 0).any():
         return "a row with a NaN has a gradient"
     room = math.log10(torch.finfo(problem.scores.dtype).max) - 3
-    ordinary = -math.log10(problem.temperature.min().item()) < room
+    ordinary = _steepest(problem, rows) < room
     finite = (rows.isfinite() | (rows == -math.inf)).all(-1) & ~spoiled
     if ordinary and not gradient[finite].isfinite().all():
         return "a gradient of finite scores is not finite"
     return ""
+
+
+def _steepest(problem, rows):
+    """The decimal logarithm of what no slope exceeds by much: n/τ.
+
+    That of a logarithm of the normal density's tails is as large as u/τ.
+    """
+    slope = math.log10(rows.shape[-1]) - math.log10(_coldest(problem))
+    if problem.operator not in _LOGARITHMS or problem.name != "normal":
+        return slope
+    reach = _most(torch.where(rows.isfinite(), rows, 0.0))
+    return slope + math.log10(2 + reach) - min(math.log10(_coldest(problem)), 0)
 
 
 def _decent_weights(problem, rows, found, kept):

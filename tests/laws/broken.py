@@ -214,6 +214,7 @@ BROKEN = {
     "several_axes_are_one": _that_takes_one_axis_of_several,
     "numbers_may_keep_their_axis": _with_k(lambda k, x: k if k.dim() < 2 else k / 2),
     "hard_is_the_limit_with_the_soft_gradient": _that_stays_soft,
+    "rows_of_different_lengths_are_rows_alone": _before(lambda x: 2 * x if x.is_nested else x),
     # inputs
     "result_looks_like_the_scores": _after(lambda p: p.float()),
     "any_axis_will_do": _that_depends_on_the_first_axis,

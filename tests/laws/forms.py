@@ -1,4 +1,4 @@
-"""Laws of the forms that arguments may have: several axes, numbers that kept theirs, hard=True."""
+"""Laws of the forms that arguments may have: several axes, kept ones, hard=True, jagged rows."""
 
 import torch
 
@@ -30,6 +30,16 @@ def numbers_may_keep_their_axis(op, problem):
     assert_close(kept, op(block, problem.k, temperature=problem.temperature, dim=(0, 2)))
 
 
+def rows_of_different_lengths_are_rows_alone(op, problem):
+    scores, rows = _shorter_and_shorter(problem.scores)
+    found = op(scores, problem.k, temperature=problem.temperature).values()
+    each = [
+        op(row, k.clamp(max=len(row)), temperature=tau)
+        for row, k, tau in zip(rows, problem.k, problem.temperature, strict=True)
+    ]
+    assert_close(found, torch.cat(each))
+
+
 def hard_is_the_limit_with_the_soft_gradient(op, problem):
     for mask in (None, _without_the_last(problem.scores)):
         limit = so.hard.topk(problem.scores, problem.k, mask=mask)
@@ -51,6 +61,13 @@ def _agree(op, arguments, limit, **options):
     assert torch.equal(result, limit)
     for soft, straight in zip(*gradients, strict=True):
         torch.testing.assert_close(straight, soft, rtol=0, atol=0, equal_nan=True)
+
+
+def _shorter_and_shorter(scores):
+    """Rows that lose one score more from row to row, jagged and as a list."""
+    rows = [row[: max(scores.shape[-1] - i, 0)] for i, row in enumerate(scores)]
+    offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
+    return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=offsets), rows
 
 
 def _joined(block):

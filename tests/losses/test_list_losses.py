@@ -1,9 +1,11 @@
 """Losses of lists from the literature, against their papers' formulas, pair by pair."""
 
+import itertools
 import math
 
 import pytest
 import torch
+from sklearn.metrics import average_precision_score, ndcg_score
 
 import softorder as so
 from softorder.losses import _pairs
@@ -287,3 +289,54 @@ def test_wrong_weights_and_embeddings():
         _L.retrieval_loss(sum_of, scores, labels, scores[:, :5], labels)
     with pytest.raises(ValueError, match=r"chunk must be at least 1, but got 0"):
         _L.retrieval_loss(sum_of, scores, labels, chunk=0)
+
+
+# ---- laws that the definitions have --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_the_likelihoods_of_all_orders_sum_to_one(k):
+    """Of Plackett and Luce; for k places, that of all beginnings."""
+    scores, n = _lists(1, 5)[0], 5
+    orders = list(itertools.permutations(range(n)))
+    relevance = torch.tensor([[n - order.index(i) for i in range(n)] for order in orders])
+    losses = _L.ListMLELoss(k, temperature=0.7, reduction="none")(
+        scores.expand(len(orders), n), relevance
+    )
+    times = 1 if k is None else math.factorial(n - k)  # orders with the same beginning
+    assert (-losses).exp().sum().item() == pytest.approx(times)
+
+
+def test_list_net_is_who_comes_first_in_all_orders():
+    scores, _ = _lists(1, 5)
+    first = [0.0] * 5
+    for order in itertools.permutations(range(5)):
+        first[order[0]] += ranking.order_probability(scores[0].tolist(), order)
+    one = torch.eye(5, dtype=torch.float64)
+    criterion = _L.ListNetLoss(target="proportional", reduction="none")
+    losses = criterion(scores.expand(5, 5), one)
+    torch.testing.assert_close((-losses).exp(), torch.tensor(first, dtype=torch.float64))
+
+
+def test_cold_smooth_ap_and_recall_are_sklearns():
+    scores, relevance = _lists(12, 9, levels=2)
+    found = _L.SmoothAPLoss(temperature=1e-9, reduction="none")(scores, relevance)
+    each = [average_precision_score(y, x) for x, y in zip(scores, relevance, strict=True)]
+    torch.testing.assert_close(1 - found, torch.tensor(each, dtype=torch.float64))
+    edge = {"edge": 1e-9, "temperature": 1e-9, "reduction": "none"}
+    place = scores.argsort(descending=True).argsort() + 1
+    inside = (place < 3).double() + 0.5 * (place == 3)  # place k itself counts half
+    expected = (inside * relevance).sum(-1) / relevance.sum(-1)
+    torch.testing.assert_close(1 - _L.SmoothRecallLoss(3, **edge)(scores, relevance), expected)
+
+
+@pytest.mark.parametrize("make", [_L.NDCGLoss, _L.NeuralNDCGLoss, _L.ApproxNDCGLoss])
+@pytest.mark.parametrize("k", [None, 3])
+def test_cold_ndcg_of_weighted_gains_is_sklearns(make, k):
+    """sklearn takes any gains: those of exponential relevances, times the weights of elements."""
+    scores, relevance = _lists(8, 9)
+    weights = torch.rand(8, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    options = {"gain": "exponential", "temperature": 1e-9}
+    for given, gains in ((None, 2.0**relevance - 1), (weights, weights * (2.0**relevance - 1))):
+        found = make(k, **options)(scores, relevance, weights=given)
+        assert found.item() == pytest.approx(1 - ndcg_score(gains, scores, k=k), abs=1e-8)

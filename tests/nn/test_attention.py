@@ -265,6 +265,43 @@ def test_with_all_keys_it_is_multihead_attention(batch_first, dims, average):
             torch.testing.assert_close(mine, theirs)
 
 
+@pytest.mark.parametrize("dims", [{}, {"kdim": 5, "vdim": 3}, {"bias": False}], ids=str)
+@pytest.mark.parametrize("shared", [1, 2])
+def test_fewer_heads_of_keys_are_a_plain_attention_with_repeated_ones(dims, shared):
+    """Parameters of a plain layer that repeats each head of keys and values do the same."""
+    torch.manual_seed(0)
+    few = so.nn.TopKAttention(8, 4, 2, num_kv_heads=shared, batch_first=True, **dims)
+    plain = nn.MultiheadAttention(8, 4, batch_first=True, **dims)
+
+    def repeat(value):
+        return value.unflatten(0, (shared, 2)).repeat_interleave(4 // shared, 0).flatten(0, 1)
+
+    weights = [few.q_proj_weight, repeat(few.k_proj_weight), repeat(few.v_proj_weight)]
+    state = {"out_proj.weight": few.out_proj.weight}
+    if "kdim" in dims:
+        state |= {f"{name}_proj_weight": w for name, w in zip("qkv", weights, strict=True)}
+    else:
+        state["in_proj_weight"] = torch.cat(weights)
+    if dims.get("bias", True):
+        nn.init.normal_(few.in_proj_bias)
+        q, k, v = few.in_proj_bias.split([8, 2 * shared, 2 * shared])
+        state |= {"in_proj_bias": torch.cat([q, repeat(k), repeat(v)])}
+        state |= {"out_proj.bias": few.out_proj.bias}
+    plain.load_state_dict(state)
+    x, key = torch.randn(2, 3, 8), torch.randn(2, 5, dims.get("kdim", 8))
+    value = torch.randn(2, 5, dims.get("vdim", 8))
+    for k in (2, 5):
+        few.k = k
+        many = so.nn.TopKAttention.from_attention(plain, k)
+        torch.testing.assert_close(few(x, key, value), many(x, key, value))
+    back = so.nn.TopKAttention.from_attention(plain, 5, num_kv_heads=shared)  # means of equal ones
+    torch.testing.assert_close(back(x, key, value), plain(x, key, value))
+    assert f"num_kv_heads={shared}" in repr(back)
+    back.load_state_dict(few.state_dict())
+    back(x, key, value)[0].square().sum().backward()
+    assert (back.k_proj_weight.grad != 0).any()
+
+
 def test_without_batch_and_without_weights():
     plain, ours = _layers(100)
     x = torch.randn(6, 8)
@@ -380,6 +417,10 @@ def test_wrong_layers():
     for option in ("add_bias_kv", "add_zero_attn"):
         with pytest.raises(ValueError, match=option):
             so.nn.TopKAttention.from_attention(nn.MultiheadAttention(4, 2, **{option: True}), 3)
+    with pytest.raises(ValueError, match="num_kv_heads must divide num_heads = 4, but got 3"):
+        so.nn.TopKAttention(8, 4, 2, num_kv_heads=3)
+    with pytest.raises(ValueError, match="num_kv_heads must be at least 1, but got 0"):
+        so.nn.TopKAttention(8, 4, 2, num_kv_heads=0)
 
 
 def test_repr_tells_how_it_was_made():

@@ -90,6 +90,53 @@ def test_channels_are_opened_as_a_whole(dim):
     assert (open_[..., 0].sum(1) == 2).all()
 
 
+def test_features_along_several_axes_are_one_choice():
+    gate = _gate(12, 5, dim=(1, 3))
+    result = gate(torch.ones(7, 4, 2, 3))
+    assert (result[:, :, 0] == result[:, :, 1]).all()
+    assert (result[:, :, 0].flatten(1).sum(1) == 5).all()
+    assert len(result[:, :, 0].unique(dim=0)) > 3  # every item has its own choice
+    logits = torch.arange(12.0).flip(0)
+    flat, joined = (
+        _gate(12, 5, logits=logits).eval(),
+        _gate(12, 5, dim=(1, 3), logits=logits).eval(),
+    )
+    x = torch.rand(7, 4, 2, 3)
+    expected = flat(x.movedim(2, 1).flatten(2)).unflatten(-1, (4, 3)).movedim(1, 2)
+    torch.testing.assert_close(joined(x), expected)
+    assert _gate(12, 5, dim=None)(torch.ones(4, 3)).sum() == 5
+    with pytest.raises(ValueError, match="x must have 12 features along dim, but got 8"):
+        joined(torch.ones(7, 4, 2, 2))
+
+
+def test_a_temperature_that_the_logits_find():
+    torch.manual_seed(0)
+    logits = torch.randn(6, 20) * 50
+    gate = _gate(None, 4, temperature=so.Auto(softness=0.2))
+    gate(torch.ones(6, 20), logits)
+    found = so.calibrate_temperature(
+        logits, 4, softness=0.2, method="logistic", shared=True, differentiable=False
+    )
+    assert gate.calibrated
+    torch.testing.assert_close(gate.temperature.double(), found.double(), rtol=0.02, atol=0)
+    kept = gate.temperature.clone()
+    gate(torch.ones(6, 20), logits / 50)
+    assert torch.equal(gate.temperature, kept)
+    head = so.nn.KHotHead(4, 5, 2, temperature="auto")
+    head(torch.randn(3, 4))
+    assert head.gate.calibrated
+    own = _gate(5, 2, logits=[2.0, 1.0, 0.0, -1.0, -2.0])
+    own.temperature = "auto"
+    assert own(torch.ones(5)).sum() == 2
+    assert own.calibrated
+    with pytest.raises(
+        ValueError, match="temperature must be a number or a tensor for a gate with"
+    ):
+        so.nn.KHotGate(4, 2, temperature="auto")
+    with pytest.raises(ValueError, match="k must be a number with temperature='auto', but got No"):
+        so.nn.KHotGate(None, temperature="auto")
+
+
 def test_without_a_batch():
     assert _gate(6, 2)(torch.ones(6)).sum() == 2
 

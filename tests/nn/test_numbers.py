@@ -111,6 +111,7 @@ def test_every_number_is_named(make):
             "experts",
             "embed_dim",
             "num_heads",
+            "num_kv_heads",
         }  # shapes
         assert numbers <= {*getattr(part, "numbers", ()), *fixed}
 

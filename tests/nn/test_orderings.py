@@ -16,6 +16,12 @@ _MODULES = {
     "sort": (so.nn.SoftSort, so.soft_sort, {"descending": True}),
     "permutation": (so.nn.SoftPermutation, so.soft_permutation, {"k": 2, "descending": True}),
     "quantile": (so.nn.SoftQuantile, so.soft_quantile, {"q": 0.3, "keepdim": True}),
+    "sort within": (so.nn.SoftSort, so.soft_sort, {"within": True}),
+    "torch's quantile": (
+        so.nn.SoftQuantile,
+        so.soft_quantile,
+        {"q": 0.3, "interpolation": "linear", "within": True},
+    ),
 }
 _every = pytest.mark.parametrize(("module", "operator", "options"), _MODULES.values(), ids=_MODULES)
 
@@ -94,6 +100,34 @@ def test_k_and_q_are_refused_too():
         so.nn.SoftPermutation(k=-1)
     with pytest.raises(ValueError, match="q must be between 0 and 1"):
         so.nn.SoftQuantile(1.5)
+
+
+def test_options_of_sorts_and_quantiles_are_those_of_the_operators():
+    scores, q = _scores(), [0.0, 0.25, 1.0]
+    options = {"interpolation": "midpoint", "temperature": 0.1}
+    layer = so.nn.SoftQuantile(q, **options)
+    assert torch.equal(layer(scores), so.soft_quantile(scores, q, **options))
+    again = so.nn.SoftQuantile(0.1, **options)
+    again.load_state_dict(layer.state_dict())
+    assert torch.equal(again(scores), layer(scores))
+    limit = so.nn.SoftQuantile(q, hard_inference=True, **options).eval()
+    assert torch.equal(limit(scores), so.hard.quantile(scores, q, interpolation="midpoint"))
+    weights, mask = scores.abs(), scores < 1
+    layer = so.nn.SoftQuantile(0.4, hard_inference=True)
+    expected = so.soft_quantile(scores, 0.4, mask=mask, weights=weights)
+    assert torch.equal(layer(scores, mask, weights), expected)
+    expected = so.hard.quantile(scores, 0.4, mask=mask, weights=weights)
+    assert torch.equal(layer.eval()(scores, mask, weights), expected)
+    sort = so.nn.SoftSort(within=True, hard_inference=True)
+    assert torch.equal(sort.eval()(scores), scores.sort(-1).values)
+    with pytest.raises(ValueError, match="interpolation must be one of"):
+        so.nn.SoftQuantile(0.5, interpolation="cubic")
+    with pytest.raises(ValueError, match="within"):
+        so.nn.SoftQuantile(0.5, within=True)
+    with pytest.raises(TypeError, match="within must be True or False"):
+        so.nn.SoftSort(within=1)
+    with pytest.raises(TypeError, match="q must be a number, a list of them or a tensor"):
+        so.nn.SoftQuantile(["half"])
 
 
 def test_a_method_without_a_logarithm_is_refused_when_it_is_asked_for():

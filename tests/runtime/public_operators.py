@@ -101,6 +101,7 @@ def _others():
     yield "hard.permutation", so.hard.permutation
     yield "hard.quantile", lambda x: so.hard.quantile(x, 0.3)
     yield "soft_median", so.soft_median
+    yield "soft_sort, within", partial(_then, so.soft_sort, within=True)
     yield "topk", lambda x: so.topk(x, 2).values
     yield "kthvalue", lambda x: so.kthvalue(x, 2).values
     yield "sort", lambda x: so.sort(x).values

@@ -26,7 +26,7 @@ from softorder._check import (
     targets,
     weights,
 )
-from softorder._check._kinds import dense, no_wrapper, unpacked
+from softorder._check._kinds import dense, dense_gradient, no_wrapper, unpacked
 from softorder._check._mode import (
     PLAIN,
     at_hand,
@@ -109,6 +109,7 @@ __all__ = [
     "count",
     "counts",
     "dense",
+    "dense_gradient",
     "distributed",
     "eager",
     "estimators",

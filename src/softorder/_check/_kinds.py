@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -34,6 +35,13 @@ def _subclass(name: str, value: Tensor) -> None:
                 f"{name} must be a plain tensor, but got a {kind.__name__}: "
                 f"{_ADVICE[kind.__name__]}"
             )
+
+
+def dense_gradient(result: Tensor) -> Tensor:
+    """A result of plain torch, whose gradient is looked at as that of a kernel is."""
+    if eager() and result.requires_grad:
+        result.register_hook(partial(dense, "the gradient"))
+    return result
 
 
 def unpacked(values: Sequence[Tensor], like: Sequence[tuple[torch.Size, torch.dtype]]) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from softorder._check import _values
+from softorder._check._options import count
 from softorder._check._tensors import with_axes
 
 
@@ -70,6 +71,15 @@ def heads(embed_dim: int, num_heads: int) -> None:
     if embed_dim % num_heads:
         raise ValueError(
             f"embed_dim must be a multiple of num_heads = {num_heads}, but got {embed_dim}"
+        )
+
+
+def shared_heads(num_heads: int, num_kv_heads: int) -> None:
+    """Heads of keys and values that divide those of queries."""
+    count("num_kv_heads", num_kv_heads, least=1)
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_kv_heads must divide num_heads = {num_heads}, but got {num_kv_heads}"
         )
 
 

@@ -16,10 +16,7 @@ def points(points: Tensor, scores: Tensor, dim: int) -> None:
 
 def levels(levels: Tensor, scores: Tensor, dim: int) -> None:
     """`levels` are numbers in [0, n], for all rows or for each of them."""
-    if not isinstance(levels, Tensor):
-        raise TypeError(f"levels must be a tensor, but got {type(levels).__name__}")
-    _values.real_numbers("levels", levels)
-    _fits("levels", levels, scores, dim)
+    _numbers(levels, scores, dim)
     n = scores.shape[dim]
     if eager() and levels.numel():
         wrong = ~((levels >= 0) & (levels <= n))
@@ -27,6 +24,22 @@ def levels(levels: Tensor, scores: Tensor, dim: int) -> None:
         _values.refuse(
             "levels", wrong, lambda: message.format(n, dim, _values.first(levels, wrong))
         )
+
+
+def levels_above(levels: Tensor, scores: Tensor, dim: int) -> None:
+    """`levels` are numbers >= 0, whatever a row has."""
+    _numbers(levels, scores, dim)
+    if eager() and levels.numel():
+        wrong = ~(levels >= 0)
+        message = "levels must be >= 0, but got {}"
+        _values.refuse("levels", wrong, lambda: message.format(_values.first(levels, wrong)))
+
+
+def _numbers(levels: Tensor, scores: Tensor, dim: int) -> None:
+    if not isinstance(levels, Tensor):
+        raise TypeError(f"levels must be a tensor, but got {type(levels).__name__}")
+    _values.real_numbers("levels", levels)
+    _fits("levels", levels, scores, dim)
 
 
 def _fits(name: str, value: Tensor, scores: Tensor, dim: int) -> None:

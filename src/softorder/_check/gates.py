@@ -10,13 +10,21 @@ from softorder._check._tensors import floating
 from softorder._check._values import beside
 
 
-def dim(dim: int) -> None:
-    """The axis of the features is one."""
-    if type(dim) is not int:
-        raise TypeError(
-            f"dim must be an int, the one axis of the features, but got {type(dim).__name__}: "
-            "flatten the axes that are to be one"
+def found_temperature(features: int | None, k: float | None) -> None:
+    """A temperature that logits have to find: those of a call, for a choice of k."""
+    if features is not None:
+        raise ValueError(
+            "temperature must be a number or a tensor for a gate with logits of its own, but got "
+            "'auto': they start equal, which tells nothing. Assign gate.temperature = 'auto' once "
+            "they have learned"
         )
+    size(k)
+
+
+def size(k: float | None) -> None:
+    """The softness of a choice is that of a given size."""
+    if k is None:
+        raise ValueError("k must be a number with temperature='auto', but got None")
 
 
 def start(start: float | None, features: int | None, k: float | None) -> None:

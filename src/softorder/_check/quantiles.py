@@ -8,9 +8,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from softorder._check import _options, _values
-from softorder._check._mode import eager
-from softorder._check._values import PerRow, first, refuse
+from softorder._check import _options
+from softorder._check._values import PerRow
+from softorder._check.targets import no_negatives
+from softorder._check.weights import per_score
 
 
 def as_tensor(q: PerRow | Sequence[float]) -> PerRow:
@@ -40,16 +41,5 @@ def weights(weights: Tensor, scores: Tensor, interpolation: str) -> None:
             f"weights must be None with interpolation {interpolation!r}, which counts places: "
             "choose 'inverse'"
         )
-    if not isinstance(weights, Tensor):
-        raise TypeError(f"weights must be a tensor or None, but got {type(weights).__name__}")
-    _values.real_numbers("weights", weights)
-    _values.beside("weights", weights, scores)
-    if not _values.broadcasts(weights.shape, scores.shape):
-        raise ValueError(
-            f"weights must broadcast to the shape of scores, {tuple(scores.shape)}, but got shape "
-            f"{tuple(weights.shape)}"
-        )
-    if eager():
-        wrong = ~((weights >= 0) & weights.isfinite())
-        message = "weights must be finite and >= 0, but got {}"
-        refuse("weights", wrong, lambda: message.format(first(weights, wrong)))
+    per_score(weights, scores)
+    no_negatives("weights", weights)

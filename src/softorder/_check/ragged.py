@@ -108,18 +108,47 @@ def _rows(value: Any) -> None:
         )
 
 
-_USUAL = {"hard": False, "within": False, "interpolation": "inverse", "weights": None}
+def candidates(target: Tensor, offsets: Tensor, ignore_index: int) -> None:
+    """A place in its row for every row, or ignore_index."""
+    _tensors.integers("target", target)
+    _values.beside("target", target, offsets)
+    lengths = offsets.diff()
+    if target.shape != lengths.shape:
+        raise ValueError(
+            f"target must have the shape {tuple(lengths.shape)}, one for each row of the scores, "
+            f"but got shape {tuple(target.shape)}"
+        )
+    if eager():
+        wrong = ((target < 0) | (target >= lengths)) & (target != ignore_index)
+        message = "target must be a place in its row, or ignore_index = {}, but got {}"
+        refuse("target", wrong, lambda: message.format(ignore_index, int(first(target, wrong))))
 
 
-def usual(**options: Any) -> None:
-    """Options that jagged scores do not have: only their defaults are allowed."""
+def of_classes(**options: Any) -> None:
+    """Options that say something of every class: rows of different candidates have none."""
     for name, value in options.items():
-        if name == "temperature":
-            if not isinstance(value, (float, int, Tensor)):
-                raise TypeError(
-                    f"temperature must be a number or a tensor for jagged scores, but got {value!r}"
-                )
-        elif value is not _USUAL[name] and value != _USUAL[name]:
+        if value is not None and (isinstance(value, Tensor) or value != 0):
             raise ValueError(
-                f"{name} must be {_USUAL[name]!r} for jagged scores, but got {value!r}"
+                f"{name} must be {'0' if name == 'label_smoothing' else 'None'} for jagged scores, "
+                "whose rows have candidates of their own and no common classes"
             )
+
+
+def per_row_p_k(p_k: Tensor, rows: int, per_sample: bool) -> None:
+    """`p_k` is shared (K), or per sample (rows, K)."""
+    shape = (rows,) if per_sample else ()
+    if tuple(p_k.shape[:-1]) != shape:
+        raise ValueError(
+            f"p_k must have the shape {(*shape, 'K')} for jagged scores"
+            f"{'' if per_sample else ', whose rows have no common classes'}, but got "
+            f"{tuple(p_k.shape)}"
+        )
+
+
+def no_matrices(name: str, value: Any) -> None:
+    """Not jagged: there would be a matrix of another size for every row."""
+    if getattr(value, "layout", None) is torch.jagged:
+        raise TypeError(
+            f"{name} must be a dense tensor, but got one of layout jagged: its rows would have "
+            "matrices of different sizes. Call it for each of its rows, or pad them with a mask"
+        )

@@ -12,6 +12,7 @@ from softorder._check import _kinds, _values
 from softorder._check._mode import eager
 from softorder._check._options import count
 from softorder._check._values import broadcasts, first, is_number, refuse
+from softorder._check.targets import no_negatives
 
 _SUM = 1e-4  # how far from 1 a distribution may sum
 
@@ -108,6 +109,19 @@ def label_smoothing(label_smoothing: float) -> None:
         raise ValueError(f"label_smoothing must be between 0 and 1, but got {label_smoothing}")
 
 
+def per_score(weights: Tensor, scores: Tensor) -> None:
+    """`weights` are real numbers that broadcast to scores."""
+    if not isinstance(weights, Tensor):
+        raise TypeError(f"weights must be a tensor or None, but got {type(weights).__name__}")
+    _values.real_numbers("weights", weights)
+    _values.beside("weights", weights, scores)
+    if not broadcasts(weights.shape, scores.shape):
+        raise ValueError(
+            f"weights must broadcast to the shape of scores, {tuple(scores.shape)}, but got shape "
+            f"{tuple(weights.shape)}"
+        )
+
+
 def per_list(weight: Tensor | None, scores: Tensor, dim: int) -> None:
     """`weight` is None, or finite numbers >= 0 that broadcast over the lists."""
     if weight is None:
@@ -116,7 +130,4 @@ def per_list(weight: Tensor | None, scores: Tensor, dim: int) -> None:
         raise TypeError(f"weight must be a tensor or None, but got {type(weight).__name__}")
     _values.per_row("weight", weight, scores, dim)
     _values.beside("weight", weight, scores)
-    if eager() and weight.numel():
-        wrong = ~((weight >= 0) & weight.isfinite())
-        message = "weight must be finite and >= 0, but got {}"
-        refuse("weight", wrong, lambda: message.format(first(weight, wrong)))
+    no_negatives("weight", weight)

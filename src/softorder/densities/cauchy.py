@@ -7,6 +7,8 @@ from torch import Tensor
 
 from softorder.densities.base import TailDensity
 
+_FAR = 1e9  # a² is beyond the digits of float64 beside 1
+
 
 class Cauchy(TailDensity):
     """F(-a) = arctan(1/a)/π: heavy tails, gradients that do not vanish far away.
@@ -53,9 +55,9 @@ class Cauchy(TailDensity):
         return side, tail, pdf, drop
 
     def log_tail(self, a: Tensor) -> Tensor:
-        infinite = a == math.inf
-        tail = self.tail(torch.where(infinite, 1.0, a))
-        return torch.where(infinite, -math.inf, torch.log(tail))
+        far = a > _FAR  # where tails are 1/(π a), which underflow
+        near = torch.log(self.tail(torch.where(far, 1.0, a)))
+        return torch.where(far, -torch.log(torch.where(far, a, 1.0)) - math.log(math.pi), near)
 
     def log_pdf(self, u: Tensor) -> Tensor:
         a = u.abs()

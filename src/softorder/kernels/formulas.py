@@ -85,6 +85,42 @@ def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
     return inverse(temperature, dtype)
 
 
+#: Leaves room for n² differences in float64, in which sums are taken, and for one in float32.
+_FACTORS = {torch.float64: 2.0**-64, torch.float32: 2.0**-8}
+
+
+def far_from_zero(dtype: torch.dtype) -> float:
+    """What |score| may be without."""
+    return _FACTORS[dtype] * torch.finfo(dtype).max
+
+
+def factor_for(most: Tensor) -> Tensor | None:
+    """What rows of scores up to ±`most`, a column, are to be multiplied by, and τ with them.
+
+    A power of two, so that no sum of differences overflows: all that counts is scores/τ. None: 1.
+    """
+    far = most > far_from_zero(most.dtype)
+    if at_hand(far) and not bool(far.any()):
+        return None
+    return torch.where(far, _FACTORS[most.dtype], 1.0).to(most.dtype)
+
+
+def with_gradient_of(value: Tensor, like: Tensor) -> Tensor:
+    """The value with the gradient of something else.
+
+    Sorted scores have the unit of scores: where both are multiplied by a factor, their gradients
+    stay what they are, and need not be divided by it, which may overflow.
+    """
+    like = torch.where(like.isfinite(), like, 0.0)
+    return value.detach() + (like - like.detach())
+
+
+def multiplied(temperature: Tensor, factor: Tensor) -> Tensor:
+    """τ in those units, where it does not become 0."""
+    tau = beside(temperature, factor) * factor.squeeze(-1).to(temperature.dtype)
+    return tau.clamp(min=torch.finfo(tau.dtype).tiny)
+
+
 def upstream_of(upstream: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
     """What came from upstream for p, but nothing for what takes no part."""
     upstream = upstream if upstream.dtype == dtype else upstream.to(dtype)

@@ -12,10 +12,11 @@ from softorder import _check
 GAINS = ("linear", "exponential")
 
 
-def gains(relevance: Tensor, kind: str) -> Tensor:
-    """The relevance itself, or 2^relevance - 1."""
+def gains(relevance: Tensor, kind: str, weights: Tensor | None = None) -> Tensor:
+    """The relevance itself, or 2^relevance - 1, times how much it is worth to find the element."""
     _check.targets.no_negatives("relevance", relevance)
-    return relevance if kind == "linear" else torch.expm1(relevance * math.log(2))
+    found = relevance if kind == "linear" else torch.expm1(relevance * math.log(2))
+    return found if weights is None else weights * found
 
 
 def discounts(n: int, like: Tensor) -> Tensor:

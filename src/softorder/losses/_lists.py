@@ -51,7 +51,9 @@ class RankingLoss(Tempered):
     scores of -inf, take no part, whatever their relevance. A list that has nothing to be judged by
     costs 0, gets no gradient and does not count in the mean. `weight`, behind the mask, says how
     much each list counts: numbers >= 0 that broadcast over the lists (the shape of scores without
-    `dim`); the mean is divided by their sum.
+    `dim`); the mean is divided by their sum. `weights`, behind it, says how much each element
+    counts: numbers >= 0 that broadcast to scores, constants without a gradient. With 1 nothing
+    changes; what another number does, each loss says.
 
     Args:
         method: any of `so.methods()` that serves what the loss is made of.
@@ -85,11 +87,15 @@ class RankingLoss(Tempered):
         relevance: Tensor,
         mask: Tensor | None = None,
         weight: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Tensor:
         if _forms.is_jagged(scores):
-            return self._jagged(scores, relevance, mask, weight)
+            return self._jagged(scores, relevance, mask, weight, weights)
         _check.floating("scores", scores)
         _check.targets.relevance("relevance", relevance, scores)
+        if weights is not None:
+            _check.weights.per_score(weights, scores)
+            weights = _axis.join(weights.expand(scores.shape), _axis.axes(scores, self.dim))
         scores, relevance, dim, mask = _forms.lists(scores, relevance, self.dim, mask)
         _check.scores(scores, dim)
         _check.mask(mask, scores)
@@ -104,7 +110,7 @@ class RankingLoss(Tempered):
             losses = x.sum(-1)
             counts = losses != 0
         else:
-            losses, counts = self._losses(x, wanted, present)
+            losses, counts = self._losses(x, wanted, present, _constants(weights, present, x))
         return reduce_rows(losses, counts, self.reduction, dtype_of_loss(scores), weight=weight)
 
     def _find_temperature(self, x: Tensor) -> None:
@@ -112,23 +118,35 @@ class RankingLoss(Tempered):
         of_order(self.temperature, x, method=self.method)
 
     def _jagged(
-        self, scores: Tensor, relevance: Tensor, mask: Tensor | None, weight: Tensor | None
+        self,
+        scores: Tensor,
+        relevance: Tensor,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        weights: Tensor | None,
     ) -> Tensor:
         """Lists of different lengths: those of about the same length are padded together."""
-        _check.ragged.usual(temperature=self.temperature)
-        if isinstance(self.temperature, Tensor):
-            _check.one_for_all_rows("temperature", self.temperature)
         jagged = _jagged.unpack(scores, self.dim)
         wanted = _jagged.beside("relevance", relevance, jagged)
         lists = Rows.checked(*jagged, _jagged.beside("mask", mask, jagged))
         assert wanted is not None
         _check.targets.relevance("relevance", wanted, lists.values)
+        counted = _jagged.beside("weights", weights, jagged)
+        if counted is not None:
+            _check.weights.per_score(counted, lists.values)
+        self._find_temperature(_jagged.pack(lists.values.detach(), jagged))
+        if isinstance(self.temperature, Tensor):
+            _check.one_for_all_rows("temperature", self.temperature)
 
         def each(x: Tensor, part: Bucket) -> Tensor:
             x = _axis.clean(x, part.mask)
             present = x != -math.inf
+            own = None if counted is None else part.pad(counted)
             losses, counts = self._losses(
-                x, torch.where(present, part.pad(wanted).to(x.dtype), 0.0), present
+                x,
+                torch.where(present, part.pad(wanted).to(x.dtype), 0.0),
+                present,
+                _constants(own, present, x),
             )
             return torch.stack([losses, counts.to(losses.dtype)], -1)
 
@@ -138,14 +156,44 @@ class RankingLoss(Tempered):
         return reduce_rows(losses, counts > 0, self.reduction, dtype, weight=weight)
 
     @abstractmethod
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """The loss of every row, and whether it counts."""
 
-    def _ranks(self, x: Tensor, descending: bool = True) -> Tensor:
+    def _ranks(self, x: Tensor, descending: bool = True, weights: Tensor | None = None) -> Tensor:
+        """Soft ranks; with weights from the top, as if every score were there so many times."""
+        if weights is not None:
+            method: Any = method_of("fsum", self.method)
+            tau = _axis.per_row(self.temperature, x)
+            found: Tensor = method.ranks_of_many(x, weights, tau)
+            return found
         return soft_rank(x, method=self.method, temperature=self.temperature, descending=descending)
 
     def extra_repr(self) -> str:
         return self.describe("method", "temperature", "dim", "reduction")
+
+
+def _constants(weights: Tensor | None, present: Tensor, x: Tensor) -> Tensor | None:
+    """Weights of elements as the losses take them: 0 for what takes no part."""
+    if weights is None:
+        return None
+    weights = torch.where(present, weights.detach().to(x.dtype), 0.0)
+    _check.targets.no_negatives("weights", weights)
+    return weights
+
+
+def shares(members: Tensor, weights: Tensor | None, like: Tensor) -> Tensor:
+    """How much each element counts: its weight, or 1, if it is one of these, and else 0."""
+    return torch.where(members, 1.0 if weights is None else weights, 0.0).to(like.dtype)
+
+
+def mean_of(values: Tensor | float, share: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean of the values by their shares, and whether there are any."""
+    total = share.sum(-1)
+    counts = total > 0
+    found = torch.where(share > 0, values, 0.0) * share
+    return found.sum(-1) / torch.where(counts, total, 1.0), counts
 
 
 class CutLoss(RankingLoss):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from softorder import _check
@@ -29,10 +30,11 @@ class Pairs:
     relevance: Tensor
     present: Tensor
     preferred: Tensor  # indices (..., m), those of the largest relevance first
-    counts: Tensor  # how many pairs each list has, (...)
+    counts: Tensor  # how many pairs each list has, (...); with weights the sum of w_i w_j
+    weights: Tensor | None = None  # of the elements: a pair counts w_i w_j
 
     @staticmethod
-    def of(relevance: Tensor, present: Tensor) -> Pairs:
+    def of(relevance: Tensor, present: Tensor, weights: Tensor | None = None) -> Pairs:
         relevance = torch.where(present, relevance.detach(), -torch.inf)
         lowest = torch.where(present, relevance, torch.inf).amin(-1, keepdim=True)
         above = (relevance > lowest) & present
@@ -42,12 +44,16 @@ class Pairs:
             most = int(above.sum(-1).max()) if above.numel() else 0
         # of what is sorted ascending, those below are counted from the left
         upward = ordered.values.flip(-1).contiguous()
-        below = torch.searchsorted(upward, upward) - (~present).sum(-1, keepdim=True)
-        counts = below.clamp(min=0).sum(-1)
-        return Pairs(relevance, present, ordered.indices[..., :most], counts)
+        below = torch.searchsorted(upward, upward)
+        if weights is None:
+            counts = (below - (~present).sum(-1, keepdim=True)).clamp(min=0).sum(-1)
+        else:
+            own = weights.gather(-1, ordered.indices.flip(-1))  # 0 for what is not present
+            counts = (own * pad(own.cumsum(-1), (1, 0)).gather(-1, below)).sum(-1)
+        return Pairs(relevance, present, ordered.indices[..., :most], counts, weights)
 
     def sum(self, x: Tensor, term: Term) -> Tensor:
-        """Σ term over all pairs of every list; x are scores that are finite where present."""
+        """Σ w_i w_j term over all pairs of every list; x are finite where present."""
         n, m = self.relevance.shape[-1], self.preferred.shape[-1]
         if m == 0:
             return 0.0 * x.sum(-1)  # part of the graph
@@ -67,4 +73,8 @@ class Pairs:
         grade = self.relevance.gather(-1, i).unsqueeze(-1)
         pair = (grade > self.relevance.unsqueeze(-2)) & self.present.unsqueeze(-2)
         apart = x.gather(-1, i).unsqueeze(-1) - x.unsqueeze(-2)
-        return torch.where(pair, term(apart, i, pair), 0.0).sum((-1, -2))
+        each = torch.where(pair, term(apart, i, pair), 0.0)
+        if self.weights is not None:
+            own = self.weights.gather(-1, i).unsqueeze(-1)
+            each = own * self.weights.unsqueeze(-2) * each
+        return each.sum((-1, -2))

@@ -14,9 +14,13 @@ from softorder.densities import Density
 from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.losses._lists import reduce_rows
 from softorder.losses._precision import dtype_of_loss
+from softorder.losses._ragged import distances
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, calibration
 from softorder.ops._method import threshold_method
+from softorder.ragged import _jagged
+from softorder.ragged._rows import Rows
+from softorder.ragged.soft import found_temperature
 from softorder.relaxations import ThresholdMethod, sharded
 
 
@@ -67,6 +71,8 @@ def fenchel_young(
     >>> torch.allclose(scores.grad, p - target)
     True
     """
+    if _forms.is_jagged(scores):
+        return _of_jagged(scores, target, k, method, temperature, dim, mask, reduction)
     if wanted(temperature):
         temperature = _found(temperature, scores, target, k, method, dim, mask)
     temperature, k = _forms.rows_numbers(scores, dim, temperature=temperature, k=k)
@@ -130,6 +136,40 @@ def part_of_fenchel_young(
     return reduce_rows(losses, present > 0, reduction, dtype_of_loss(scores), others)
 
 
+def _of_jagged(
+    scores: Tensor,
+    target: Tensor,
+    k: float | Tensor | None,
+    method: object,
+    temperature: Temperature,
+    dim: object,
+    mask: Tensor | None,
+    reduction: str,
+) -> Tensor:
+    """Of rows of different lengths, where they are."""
+    _check.reduction(reduction)
+    jagged = _jagged.unpack(scores, dim)
+    rows = Rows.checked(*jagged, _jagged.beside("mask", mask, jagged))
+    y = _jagged.beside("target", target, jagged)
+    assert y is not None
+    _check.targets.shares(y, rows.values)
+    served, segments = threshold_method("log_soft_topk", method), rows.segments
+    absent = rows.values == -math.inf
+    y = torch.where(absent, 0.0, y.to(rows.wide().dtype))
+    counts = segments.add_up(y.detach())
+    present = segments.add_up((~absent).double())
+    if k is not None:
+        _check.k_below(k, rows.columns, -1)
+        _check.targets.sums(counts, rows.number(k), present)
+        counts = rows.number(k).detach().expand(rows.count)
+    tau = found_temperature(temperature, rows, counts, method)
+    _check.temperature(tau, rows.columns, -1)
+    u = distances(rows, counts, tau, served) - served.density.anchored.middle
+    terms = torch.where(absent, 0.0, _terms_of(served.density, u, y))
+    losses = rows.number(tau) * segments.add_up(terms)
+    return reduce_rows(losses, present > 0, reduction, dtype_of_loss(rows.values))
+
+
 def _of_dtensor(
     scores: Tensor,
     target: Tensor,
@@ -159,10 +199,16 @@ def _terms(
 ) -> Tensor:
     """ψ*(u) + ψ(y) - u y, as y ψ*(-u) + (1 - y) ψ*(u) + ψ(y): nothing cancels for y = 0, 1."""
     law = method.density
+    if shards.alone and x.shape[-1] == 0:
+        return x  # part of the graph
     if isinstance(shards, Shards):
         u = sharded.distance(x, k, tau, law, shards) - law.anchored.middle
     else:
         u = method.distance(x, k, tau) - law.anchored.middle
+    return _terms_of(law, u, y)
+
+
+def _terms_of(law: Density, u: Tensor, y: Tensor) -> Tensor:
     finite = u.isfinite()
     v = torch.where(finite, u, 0.0)
     terms = y * law.conjugate(-v) + (1 - y) * law.conjugate(v) + law.psi(y)

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from softorder import _check
-from softorder.kernels.sort.rows import sort_rows
-from softorder.losses._lists import ScoreLoss
+from softorder.kernels.sort.rows import sort_rows, sums_before
+from softorder.losses._lists import ScoreLoss, mean_of, shares
 from softorder.losses._log_sums import log_add, log_sums_behind, nothing
 
 _TIES = ("efron", "breslow")
@@ -35,6 +35,12 @@ class ListMLELoss(ScoreLoss):
 
     The lowest grade has nothing below it and costs nothing; without ties that is so anyway. Time
     O(n log n), memory O(n), convex in the scores. Lists of one grade only do not count.
+
+    `weights` w of elements are those of cases in Cox's model: R and T are sums of w e^x, and
+
+        loss = Σ_p w̄_p log D_p - w_p x_p      w̄ the mean weight of the grade
+
+    So for "breslow" an element of weight 2 is two elements; what has weight 0 takes no part.
 
     Args:
         k: how many places are judged, or None for all. A grade that has places on both sides of k
@@ -64,7 +70,11 @@ class ListMLELoss(ScoreLoss):
         self.k = k
         self.ties = ties
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        if weights is not None:
+            present = present & (weights > 0)
         grades = torch.where(present, wanted.detach(), -math.inf)
         rows = sort_rows(grades)
         order = rows.mirror(rows.order)
@@ -72,13 +82,17 @@ class ListMLELoss(ScoreLoss):
         s = self._tempered(x, present).gather(-1, order)
         size = present.sum(-1, keepdim=True)
         above = behind < size  # not of the lowest grade
-        logs = self._log_sums(s, first, behind, size)
+        w = None if weights is None else weights.gather(-1, order)
+        logs = self._log_sums(s if w is None else s + w.log(), first, behind, size)
         place = torch.arange(x.shape[-1], device=x.device)
         if self.k is None:
             judged, share = above, above.to(s.dtype)
         else:
             judged = above & (place < self.k)
             share = ((self.k - first).to(s.dtype) / (behind - first)).clamp(0, 1) * above
+        if w is not None:
+            before, upto = sums_before(w, first, behind)
+            logs, s = logs * (upto - before) / (behind - first), w * s
         losses = (torch.where(judged, logs, 0.0) - share * s).sum(-1)
         return losses, above.any(-1)
 
@@ -108,7 +122,9 @@ class ListNetLoss(ScoreLoss):
     where y is the softmax of the relevances, as in the paper, or with target="proportional" the
     relevances themselves, divided by their sum: the softmax loss of retrieval and recommendation,
     for several relevant elements. O(n). Lists in which nothing takes part do not count, and for
-    "proportional" those without a positive relevance.
+    "proportional" those without a positive relevance. With `weights` w of elements the softmax is
+    e^x_i/Σ_j w_j e^x_j, and y_i is w_i e^relevance_i or w_i relevance_i, divided by its sum: as if
+    element i were there w_i times. A negative that was drawn with probability q stands for 1/q.
 
     Args:
         target: "softmax" or "proportional".
@@ -130,18 +146,22 @@ class ListNetLoss(ScoreLoss):
         _check.choice("target", target, _TARGETS)
         self.target = target
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        share = shares(present, weights, x)
+        present = share > 0
         some = present.any(-1)
         there = present | ~some.unsqueeze(-1)  # a softmax of nothing would be NaN
-        s = torch.where(there, self._tempered(x, present), -math.inf)
-        logs = torch.where(present, torch.log_softmax(s, -1), 0.0)
+        often = torch.where(present, share, 1.0).log()
+        s = torch.where(there, self._tempered(x, present) + often, -math.inf)
+        logs = torch.where(present, torch.log_softmax(s, -1) - often, 0.0)
         if self.target == "softmax":
-            y = torch.softmax(torch.where(there, wanted, -math.inf), -1)
+            y = torch.softmax(torch.where(there, wanted + often, -math.inf), -1)
             return -(y * logs).sum(-1), some
         _check.targets.no_negatives("relevance", wanted)
-        total = wanted.sum(-1)
-        counts = total > 0
-        return -(wanted * logs).sum(-1) / torch.where(counts, total, 1.0), counts
+        found, counts = mean_of(logs, share * wanted)
+        return -found, counts
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, target={self.target!r}"

@@ -24,7 +24,8 @@ class NeuralNDCGLoss(RankingLoss):
 
     with the gains g, P in descending order, and N the value of the best order. Where `NDCGLoss`
     puts a soft rank into the discount, this one puts soft gains into the places, so that no place
-    is given away twice. As τ → 0 both are 1 - sklearn's ndcg_score, for distinct scores.
+    is given away twice. As τ → 0 both are 1 - sklearn's ndcg_score, for distinct scores. `weights`
+    of elements multiply their gains, as there.
 
     With a density P is not formed. Its row j holds the shares between two thresholds t, so that
 
@@ -63,8 +64,10 @@ class NeuralNDCGLoss(RankingLoss):
         self.k = k
         self.gain = gain
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        gain = gains(wanted, self.gain).detach()
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        gain = gains(wanted, self.gain, weights).detach()
         n = x.shape[-1]
         k = n if self.k is None else min(self.k, n)
         ordered = self._ordered(x, gain.double(), k)

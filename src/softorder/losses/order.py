@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softorder import _axis, hard
 from softorder.kernels.sort.rows import sort_rows
-from softorder.losses._lists import RankingLoss
+from softorder.losses._lists import RankingLoss, mean_of, shares
 from softorder.ops._method import computation
 
 
@@ -18,7 +18,8 @@ class SpearmanLoss(RankingLoss):
 
     Equal relevances share the average of their places. Lists whose relevances are all the same do
     not count. Where all soft ranks are the same, ρ is 0, and its gradient that of the covariance.
-    As τ → 0: 1 - scipy's spearmanr, ties included.
+    As τ → 0: 1 - scipy's spearmanr, ties included. With `weights` of elements the ranks stay, and
+    means, variances and covariance are those of the weights.
 
     Args:
         method: any that serves soft_rank.
@@ -35,24 +36,26 @@ class SpearmanLoss(RankingLoss):
 
     operators = ("soft_rank",)
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        share = shares(present, weights, x)
         ranks, truth = (
-            _centred(r, present)
+            _centred(r, share)
             for r in (self._ranks(x, descending=False), hard.rank(wanted, mask=present))
         )
         least = (x.shape[-1] * torch.finfo(x.dtype).eps) ** 2  # of rounding
-        spread, wide = ((r * r).sum(-1) for r in (ranks, truth))
+        spread, wide = ((share * r * r).sum(-1) for r in (ranks, truth))
         spread = torch.where(spread > least, spread, 1.0)
         counts = wide > least
         scale = torch.sqrt(spread * torch.where(counts, wide, 1.0))
-        return 1 - (ranks * truth).sum(-1) / scale, counts
+        return 1 - (share * ranks * truth).sum(-1) / scale, counts
 
 
-def _centred(ranks: Tensor, present: Tensor) -> Tensor:
-    """Minus their mean; 0 for what takes no part."""
-    ranks = torch.where(present, ranks, 0.0)
-    mean = ranks.sum(-1, keepdim=True) / present.sum(-1, keepdim=True).clamp(min=1)
-    return torch.where(present, ranks - mean, 0.0)
+def _centred(ranks: Tensor, share: Tensor) -> Tensor:
+    """Minus their mean; 0 for what does not count."""
+    mean, _ = mean_of(ranks, share)
+    return torch.where(share > 0, ranks - mean.unsqueeze(-1), 0.0)
 
 
 class ListwiseCE(RankingLoss):
@@ -64,7 +67,8 @@ class ListwiseCE(RankingLoss):
 
     where elements of equal relevance share their places first..last, in any order. Without ties it
     is `permutation_cross_entropy`; with them it needs two thresholds per element just the same, so
-    nothing of size n×n is formed. Lists in which nothing takes part do not count.
+    nothing of size n×n is formed. Lists in which nothing takes part do not count. With `weights` of
+    elements the mean is theirs; places stay.
 
     The arguments are those of `SpearmanLoss`; the method has to serve permutation_cross_entropy.
 
@@ -76,11 +80,11 @@ class ListwiseCE(RankingLoss):
 
     operators = ("permutation_cross_entropy",)
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         order = torch.where(present, wanted.detach(), -math.inf)
         first, behind = sort_rows(order).ranges(descending=True)
         compute = computation(self.operators[0], self.method)
         each = compute(x, first, _axis.per_row(self.temperature, x), True, behind - 1)
-        each = torch.where(present, each, 0.0).to(x.dtype)
-        size = present.sum(-1)
-        return each.sum(-1) / size.clamp(min=1), size > 0
+        return mean_of(each.to(x.dtype), shares(present, weights, x))

@@ -25,8 +25,9 @@ class PairwiseLoss(ScoreLoss):
         max(0, 1 - u)      "hinge"
 
     with u = (x_i - x_j)/τ; so τ is the margin of a hinge. Every pair counts alike, whatever the
-    difference of the relevances. Lists whose relevances are all the same do not count. Scores are
-    finite, or -inf where they take no part: none is certain.
+    difference of the relevances; with `weights` of elements, a pair counts w_i w_j, as if element i
+    were there w_i times. Lists whose relevances are all the same do not count. Scores are finite,
+    or -inf where they take no part: none is certain.
 
     O(m n) time for m elements above the lowest relevance; pairs are taken some millions at a time,
     and again on the way back, so memory is O(n).
@@ -50,10 +51,13 @@ class PairwiseLoss(ScoreLoss):
         _check.choice("kind", kind, _KINDS)
         self.kind = kind
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        pairs = Pairs.of(wanted, present)
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        pairs = Pairs.of(wanted, present, weights)
         total = pairs.sum(self._tempered(x, present), self._term)
-        return total / pairs.counts.clamp(min=1), pairs.counts > 0
+        counts = pairs.counts > 0
+        return total / torch.where(counts, pairs.counts, 1), counts
 
     def _term(self, u: Tensor, i: Tensor, pair: Tensor) -> Tensor:
         return softplus(-u) if self.kind == "logistic" else torch.relu(1 - u)
@@ -76,7 +80,9 @@ class LambdaLoss(ScoreLoss):
         "ndcg2++"     "lambdarank" + μ "ndcg2"                         NDCG-Loss2++
 
     The first two are bounds of 1 - NDCG, up to constants. Equal scores have their places in the
-    order of the list, so that they can be told apart. Lists without pairs do not count.
+    order of the list, so that they can be told apart. Lists without pairs do not count. `weights`
+    of elements (those of the call) multiply their gains, as in `NDCGLoss`, and pairs are then those
+    with gain_i > gain_j.
 
     O(m n) time for m elements above the lowest relevance, memory O(n), as in `PairwiseLoss`.
 
@@ -123,8 +129,11 @@ class LambdaLoss(ScoreLoss):
         self.gain = gain
         self.mu = mu
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        pairs, gain = Pairs.of(wanted, present), gains(wanted.detach(), self.gain)
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        gain = gains(wanted.detach(), self.gain, weights)
+        pairs = Pairs.of(wanted if weights is None else gain, present)
         best = best_sum(gain, self.k).unsqueeze(-1)
         gain = gain / torch.where(best > 0, best, 1.0)
         place = _places(x)

@@ -70,7 +70,6 @@ def permutation_cross_entropy(
     3.745
     """
     if _forms.is_jagged(scores):
-        _check.ragged.usual(temperature=temperature)
         settings = {"method": method, "temperature": temperature, "descending": descending}
         return _jagged(scores, target, dim, mask, ignore_index, reduction, settings)
     temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.losses._gains import GAINS, best_sum, gains, missing
-from softorder.losses._lists import CutLoss
+from softorder.losses._lists import CutLoss, mean_of, shares
+from softorder.ops._forms import is_jagged
 from softorder.ops.calibration import of_topk
 
 
@@ -20,7 +21,8 @@ class NDCGLoss(CutLoss):
 
     where p = `so.soft_topk(scores, k)` says who is among the first k (all are without a k). As
     τ → 0 this is 1 - sklearn's ndcg_score, for distinct scores. Lists without a positive gain do
-    not count.
+    not count. `weights` of elements multiply their gains, here and in the best order: how much it
+    is worth to find one, as an inverse propensity says; with 0 it still takes up its place.
 
     Args:
         k: how many places are judged, or None for all.
@@ -41,8 +43,10 @@ class NDCGLoss(CutLoss):
         _check.choice("gain", gain, GAINS)
         self.gain = gain
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        gain = gains(wanted, self.gain)
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        gain = gains(wanted, self.gain, weights)
         found = (gain * self._chosen(x) / torch.log2(1 + self._ranks(x))).sum(-1)
         return missing(found, best_sum(gain, self.k))
 
@@ -63,7 +67,7 @@ class ApproxNDCGLoss(NDCGLoss):
         k: how many places are judged, or None for all; then who is among them is decided by
             `so.soft_topk`.
         **options: `temperature`, `gain`, `dim`, `reduction`, `learnable_temperature`, and `method`
-            for other densities, as in `NDCGLoss`.
+            for other densities, as in `NDCGLoss`; so are weights of elements.
 
     Paper: A general approximation framework for direct optimization of IR measures (Qin, Liu & Li
     2010).
@@ -91,7 +95,8 @@ class MRRLoss(CutLoss):
         MRR = max over relevant i of p_i/r_i
 
     with p = `so.soft_topk(scores, k)`, or 1 without a k. Relevant is what has a relevance > 0;
-    lists without do not count. As τ → 0: 1 - the mean reciprocal rank, for distinct scores.
+    lists without do not count. As τ → 0: 1 - the mean reciprocal rank, for distinct scores. With
+    `weights` of elements it is max w_i p_i/r_i, divided by the largest w of a relevant one.
 
     Args:
         k: how many places are judged, or None for all.
@@ -106,10 +111,12 @@ class MRRLoss(CutLoss):
 
     operators = ("soft_rank",)
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        relevant = wanted > 0
-        reciprocal = self._chosen(x) / self._ranks(x)
-        return 1 - torch.where(relevant, reciprocal, 0.0).amax(-1), relevant.any(-1)
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        share = shares(wanted > 0, weights, x)
+        reciprocal = torch.where(share > 0, self._chosen(x) / self._ranks(x), 0.0)
+        return missing((share * reciprocal).amax(-1), share.amax(-1))
 
 
 class PrecisionAtK(CutLoss):
@@ -118,7 +125,9 @@ class PrecisionAtK(CutLoss):
         precision = Σ_i [relevance_i > 0] p_i/k      p = so.soft_topk(scores, k)
 
     Lists in which nothing takes part do not count. As τ → 0: 1 - the share of relevant elements
-    among the k with the largest scores.
+    among the k with the largest scores. With `weights` w of elements it is the share of what is
+    relevant in the weight of the soft top-k, Σ_i [relevance_i > 0] w_i p_i/Σ_i w_i p_i, in which an
+    empty place weighs 1.
 
     Args:
         k: how many are chosen. A list shorter than k has empty places, which count as misses.
@@ -137,16 +146,22 @@ class PrecisionAtK(CutLoss):
         _check.count("k", k, least=1)
         super().__init__(k, **options)
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         assert self.k is not None
-        return 1 - self._hits(x, wanted) / self.k, present.any(-1)
+        p = self._chosen(x)
+        found = (shares(wanted > 0, weights, x) * p).sum(-1)
+        if weights is None:
+            return 1 - found / self.k, present.any(-1)
+        p = torch.where(present, p, 0.0)
+        share, counts = missing(found, (weights * p).sum(-1) + self.k - p.sum(-1))
+        return share, counts & present.any(-1)
 
     def _find_temperature(self, x: Tensor) -> None:
         assert self.k is not None
-        of_topk(self.temperature, x, min(self.k, x.shape[-1]), method=self.method)
-
-    def _hits(self, x: Tensor, wanted: Tensor) -> Tensor:
-        return torch.where(wanted > 0, self._chosen(x), 0.0).sum(-1)
+        k = self.k if is_jagged(x) else min(self.k, x.shape[-1])
+        of_topk(self.temperature, x, k, method=self.method)
 
 
 class RecallAtK(PrecisionAtK):
@@ -154,7 +169,8 @@ class RecallAtK(PrecisionAtK):
 
         recall = Σ_i [relevance_i > 0] p_i/Σ_i [relevance_i > 0]      p = so.soft_topk(scores, k)
 
-    Lists without anything relevant do not count. The arguments are those of `PrecisionAtK`.
+    Lists without anything relevant do not count. With `weights` of elements both sums are those of
+    the weights of what is relevant. The arguments are those of `PrecisionAtK`.
 
     >>> import torch, softorder as so
     >>> scores, relevance = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([0, 1, 1])
@@ -162,6 +178,8 @@ class RecallAtK(PrecisionAtK):
     0.5
     """
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        relevant = (wanted > 0).sum(-1)
-        return 1 - self._hits(x, wanted) / relevant.clamp(min=1), relevant > 0
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        found, counts = mean_of(self._chosen(x), shares(wanted > 0, weights, x))
+        return 1 - found, counts

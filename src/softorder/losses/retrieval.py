@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from softorder import _check
-from softorder.losses._lists import RankingLoss
+from softorder.losses._lists import RankingLoss, mean_of, shares
 
 _SCORES = 2**22  # that are held at a time
 
@@ -24,6 +24,10 @@ class SmoothAPLoss(RankingLoss):
     paper's. It has n² sigmoids for each query, this O(n log n) time and O(n) memory:
     `so.soft_rank` sums without a table. Relevant is what has a relevance > 0; lists without do not
     count. As τ → 0: 1 - sklearn's average_precision_score, for distinct scores.
+
+    With `weights` w of elements the mean is theirs, and ranks are 1/2 + Σ_j w_j F((x_j - x_i)/τ),
+    for which the method has to be a density: as if element i were there w_i times. An irrelevant
+    one that was drawn with probability q stands for 1/q.
 
     Args:
         method: any that serves soft_rank.
@@ -49,12 +53,14 @@ class SmoothAPLoss(RankingLoss):
     ) -> None:
         super().__init__(method=method, temperature=temperature, **options)
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         relevant = (wanted > 0) & present
-        size = relevant.sum(-1)
-        among = self._ranks(torch.where(relevant, x, -torch.inf))
-        precision = torch.where(relevant, among, 0.0) / self._ranks(x)
-        return 1 - precision.sum(-1) / size.clamp(min=1), size > 0
+        among = self._ranks(torch.where(relevant, x, -torch.inf), weights=weights)
+        precision = torch.where(relevant, among, 0.0) / self._ranks(x, weights=weights)
+        found, counts = mean_of(precision, shares(relevant, weights, x))
+        return 1 - found, counts
 
 
 class SmoothRecallLoss(RankingLoss):
@@ -65,7 +71,8 @@ class SmoothRecallLoss(RankingLoss):
     with the soft ranks of `SmoothAPLoss`, of which the paper's are the logistic ones, and the
     temperature θ of the edge, in places. Unlike `RecallAtK`, whose soft top-k lets in k elements
     exactly, it is pulled at from all places near k: the larger θ, the further. At θ → 0 the element
-    at place k itself counts half. Lists without anything relevant do not count.
+    at place k itself counts half. Lists without anything relevant do not count. `weights` of
+    elements say how many times each is there, as in `SmoothAPLoss`; R is their sum.
 
     Args:
         k: one number, or several.
@@ -99,26 +106,27 @@ class SmoothRecallLoss(RankingLoss):
         _check.positive("edge", edge)
         self.edge = edge
 
-    def _losses(self, x: Tensor, wanted: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        relevant = (wanted > 0) & present
-        size = relevant.sum(-1)
-        ranks = self._ranks(x)
+    def _losses(
+        self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        ranks = self._ranks(x, weights=weights)
         inside = torch.stack([torch.sigmoid((k - ranks) / self.edge) for k in self.k]).mean(0)
-        found = torch.where(relevant, inside, 0.0).sum(-1)
-        return 1 - found / size.clamp(min=1), size > 0
+        found, counts = mean_of(inside, shares((wanted > 0) & present, weights, x))
+        return 1 - found, counts
 
     def extra_repr(self) -> str:
         return f"k={self.k}, {super().extra_repr()}, edge={self.edge}"
 
 
 def retrieval_loss(
-    criterion: Callable[[Tensor, Tensor, Tensor | None], Tensor],
+    criterion: Callable[..., Tensor],
     queries: Tensor,
     labels: Tensor,
     items: Tensor | None = None,
     item_labels: Tensor | None = None,
     *,
     chunk: int | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """A loss of lists for embeddings: every query ranks all items, those of its label are relevant.
 
@@ -137,6 +145,7 @@ def retrieval_loss(
         items: (m, width), or None for the queries.
         item_labels: (m,), with the items.
         chunk: how many queries at a time; None for about four million scores.
+        weights: how much each item counts, (m,), as the criterion takes them; None for 1.
 
     >>> import torch, softorder as so
     >>> generator = torch.Generator().manual_seed(0)
@@ -151,6 +160,8 @@ def retrieval_loss(
     """
     _check.retrieval.embeddings(queries, labels, items, item_labels)
     _check.retrieval.sums(criterion)
+    if weights is not None:
+        _check.weights.per_score(weights, labels if item_labels is None else item_labels)
     if chunk is not None:
         _check.count("chunk", chunk, least=1)
     alone = items is None
@@ -165,23 +176,31 @@ def retrieval_loss(
         if alone:
             place = torch.arange(start, start + len(part), device=queries.device)
             mask = mask.scatter(-1, place.unsqueeze(-1), False)
-        call = _Part(criterion, relevant, mask)
+        call = _Part(criterion, relevant, mask, weights)
         whole = size >= len(queries)
         total = total + (call(part, every) if whole else _again(call, part, every))
-        count = count + (relevant & mask).any(-1).sum()
+        count = count + call.judged.sum()
     return total / count
 
 
 class _Part:
     """The loss of some queries."""
 
-    def __init__(self, criterion: Callable[..., Tensor], relevant: Tensor, mask: Tensor) -> None:
+    def __init__(
+        self,
+        criterion: Callable[..., Tensor],
+        relevant: Tensor,
+        mask: Tensor,
+        weights: Tensor | None,
+    ) -> None:
         self.criterion, self.relevant, self.mask = criterion, relevant, mask
+        self.options = {} if weights is None else {"weights": weights}
+        counted = relevant & mask if weights is None else relevant & mask & (weights > 0)
+        self.judged = counted.any(-1, keepdim=True)
 
     def __call__(self, queries: Tensor, items: Tensor) -> Tensor:
-        judged = (self.relevant & self.mask).any(-1, keepdim=True)
-        scores = queries @ items.mT
-        return self.criterion(scores, self.relevant, self.mask & judged).sum()
+        scores, mask = queries @ items.mT, self.mask & self.judged
+        return self.criterion(scores, self.relevant, mask, **self.options).sum()
 
 
 def _again(call: _Part, queries: Tensor, items: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_quantile, soft_topk
 from softorder.ops._method import threshold_method
@@ -66,13 +67,13 @@ def _trimmed(
     x = _axis.last(_axis.clean(losses, None), dim)
     k = keep * x.shape[-1]
     if x.shape[-1] == 0:
-        return x.sum(-1).to(losses.dtype)
+        return x.sum(-1).to(dtype_of_loss(losses))
     p = soft_topk(x, k, method=method, temperature=temperature, largest=False)
     # ψ' is infinite where p rounds to 0 or 1: the derivatives, p and dp, are put in by hand
     still, move = p.detach(), x - x.detach()
     even = density.psi(torch.full_like(still, keep))
     value = (x.detach() * still + temperature * (density.psi(still) - even)).sum(-1)
-    return ((value + (move * (still + 0.5 * (p - still))).sum(-1)) / k).to(losses.dtype)
+    return ((value + (move * (still + 0.5 * (p - still))).sum(-1)) / k).to(dtype_of_loss(losses))
 
 
 class _RobustLoss(Tempered):
@@ -100,10 +101,11 @@ class _RobustLoss(Tempered):
         self.criterion = criterion
 
     def _losses(self, prediction: Tensor, target: Tensor) -> Tensor:
-        _check.layers.alike(prediction, target)
         if self.criterion is None:
-            return (prediction - target).square().flatten()
-        return self.criterion(prediction, target).flatten()
+            return _residuals(prediction, target).square()
+        _check.layers.alike(prediction, target)
+        losses = self.criterion(prediction, target).flatten()
+        return losses.to(dtype_of_loss(losses))
 
     def _scale(self, losses: Tensor) -> float | Tensor:
         """τ in units of the losses; of their mean if half of them are 0, and 1 if all are."""
@@ -114,6 +116,12 @@ class _RobustLoss(Tempered):
 
     def extra_repr(self) -> str:
         return self.describe("part", "method", "temperature")
+
+
+def _residuals(prediction: Tensor, target: Tensor) -> Tensor:
+    """Of all samples; under autocast in float32, before anything of them is squared."""
+    _check.layers.alike(prediction, target)
+    return (prediction.to(dtype_of_loss(prediction)) - target).flatten()
 
 
 class TrimmedLoss(_RobustLoss):
@@ -214,10 +222,9 @@ class RankHuberLoss(_RobustLoss):
         super().__init__("part", part, "soft_quantile", method, temperature, None)
 
     def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
-        _check.layers.alike(prediction, target)
-        size = (prediction - target).abs().detach().flatten()
+        r = _residuals(prediction, target)
+        size = r.abs().detach()
         options: dict[str, Any] = {"method": self.method, "temperature": self._scale(size)}
         delta = soft_quantile(size, self.part, **options)
-        r = (prediction - target).flatten()
         within = r.abs() <= delta
         return torch.where(within, 0.5 * r.square(), delta * (r.abs() - 0.5 * delta)).mean()

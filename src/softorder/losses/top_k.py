@@ -21,6 +21,7 @@ from softorder.losses._classes import Samples
 from softorder.losses._fused import Fused
 from softorder.losses._mass import check_method, density_number, operator_for
 from softorder.losses._mixture import Mixture
+from softorder.losses._ragged import Candidates, top_k_losses
 from softorder.losses._reduced import Reduced
 from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
@@ -73,7 +74,9 @@ def top_k_cross_entropy(
     size k×n is formed, and loss and gradient are right however far the target is below the rest.
 
     Args:
-        scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy.
+        scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy; or a jagged
+            tensor (N, *), each row with candidates of its own, without m, weight, label_smoothing
+            and a p_k per class.
         target: classes (), (N) or (N, d1, ...).
         p_k: the weights of k = 1, 2, ..., K, a list or a tensor that may require grad; they sum to
             1. Shared by all samples (K), or per class (C, K): a sample takes the row of its target.
@@ -112,6 +115,10 @@ def top_k_cross_entropy(
             loss = _of_numbers(scores, target, known, method, top1, ignore_index)
             if loss is not None:
                 return loss
+    if _forms.is_jagged(scores):
+        _check.ragged.of_classes(m=m, weight=weight, label_smoothing=label_smoothing)
+        settings = per_sample, method, temperature, top1, ignore_index, reduction
+        return _of_jagged(scores, target, p_k, *settings)
     if wanted(temperature):
         temperature = _found(temperature, scores, p_k, method, m)
     options: dict[str, Any] = {
@@ -220,6 +227,38 @@ def _found(
     k = max(_weighted(p_k))
     _check.weights.candidates(k, m, scores.shape[axis])
     return calibration.of_topk(temperature, scores, k, method=method, dim=axis)
+
+
+def _of_jagged(
+    scores: Tensor,
+    target: Tensor,
+    p_k: Tensor | Sequence[float],
+    per_sample: bool,
+    method: object,
+    temperature: Temperature,
+    top1: str,
+    ignore_index: int,
+    reduction: str,
+) -> Tensor:
+    """With as many candidates in every row as it has."""
+    p, ks = _check.weights.p_k(p_k), _weighted(p_k)
+    _check.choice("top1", top1, TOP1)
+    _check.reduction(reduction)
+    candidates = Candidates.of(scores, target, ignore_index)
+    _check.ragged.per_row_p_k(p, len(target), per_sample)
+    k = max(ks)
+    tau = calibration.of_topk(temperature, scores, k, method=method, dim=1)
+    _check.temperature(tau, candidates.rows.columns, -1)
+    losses = top_k_losses(
+        candidates,
+        p,
+        ks,
+        method=check_method(method),
+        temperature=tau,
+        softmax=TOP1[top1] is not None,
+        apart=top1 in APART,
+    )
+    return candidates.reduce(losses, reduction)
 
 
 def part_of_top_k_cross_entropy(

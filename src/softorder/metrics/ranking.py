@@ -66,8 +66,8 @@ def ndcg(
     tensor([1.0000, 0.9386], dtype=torch.float64)
     """
     _check.choice("gain", gain, GAINS)
-    found = judged(partial(_ndcg, gain=gain), scores, relevance, k, dim, mask, empty)
-    return _reduced(found, k, scores, dim, weight, reduction)
+    rule = partial(_ndcg, gain=gain)
+    return _metric(rule, scores, relevance, k, dim, mask, weight, empty, reduction)
 
 
 def mrr(
@@ -90,8 +90,7 @@ def mrr(
     >>> so.metrics.mrr(scores, relevance).item()
     0.5
     """
-    found = judged(_mrr, scores, relevance, k, dim, mask, empty)
-    return _reduced(found, k, scores, dim, weight, reduction)
+    return _metric(_mrr, scores, relevance, k, dim, mask, weight, empty, reduction)
 
 
 def average_precision(
@@ -118,8 +117,7 @@ def average_precision(
     >>> round(so.metrics.average_precision(scores, relevance).item(), 4)
     0.5833
     """
-    found = judged(_average_precision, scores, relevance, k, dim, mask, empty)
-    return _reduced(found, k, scores, dim, weight, reduction)
+    return _metric(_average_precision, scores, relevance, k, dim, mask, weight, empty, reduction)
 
 
 def precision(
@@ -144,8 +142,7 @@ def precision(
     >>> so.metrics.precision(scores, relevance, 2).item()
     0.5
     """
-    found = judged(_precision, scores, relevance, k, dim, mask, empty)
-    return _reduced(found, k, scores, dim, weight, reduction)
+    return _metric(_precision, scores, relevance, k, dim, mask, weight, empty, reduction)
 
 
 def recall(
@@ -168,8 +165,7 @@ def recall(
     >>> so.metrics.recall(scores, relevance, 2).item()
     0.5
     """
-    found = judged(_recall, scores, relevance, k, dim, mask, empty)
-    return _reduced(found, k, scores, dim, weight, reduction)
+    return _metric(_recall, scores, relevance, k, dim, mask, weight, empty, reduction)
 
 
 def hit_rate(
@@ -192,8 +188,7 @@ def hit_rate(
     >>> so.metrics.hit_rate(scores, relevance, (1, 2)).tolist()
     [0.0, 1.0]
     """
-    found = judged(_hit_rate, scores, relevance, k, dim, mask, empty)
-    return _reduced(found, k, scores, dim, weight, reduction)
+    return _metric(_hit_rate, scores, relevance, k, dim, mask, weight, empty, reduction)
 
 
 # ---- the rules, for lists with something relevant ----------------------------------------------
@@ -288,9 +283,18 @@ def sums(found: Judged, scores: Tensor, dim: int, weight: Tensor | None) -> tupl
     return values.sum(0), shares.sum()
 
 
-def _reduced(
-    found: Judged, k: Cut, scores: Tensor, dim: int, weight: Tensor | None, reduction: str
+def _metric(
+    rule: Rule,
+    scores: Tensor,
+    relevance: Tensor,
+    k: Cut,
+    dim: int,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    empty: float | None,
+    reduction: str,
 ) -> Tensor:
+    found = judged(rule, scores, relevance, k, dim, mask, empty)
     _check.reduction(reduction)
     _check.weights.per_list(weight, scores, dim)
     each = [

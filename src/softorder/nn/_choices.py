@@ -1,4 +1,4 @@
-"""Choices of exactly k: what layers do in use, and what they show in a straight-through pass."""
+"""Choices of exactly k: what layers do in use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ def best(scores: Tensor, k: int, dim: int = -1) -> Tensor:
     scores = scores.detach()
     places = scores.topk(k, dim).indices
     return torch.zeros_like(scores).scatter(dim, places, 1.0)
-
-
-def straight_through(hard: Tensor, soft: Tensor) -> Tensor:
-    """The value of the one with the derivative of the other."""
-    return hard.detach() + (soft - soft.detach())
 
 
 @torch.no_grad()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -7,7 +9,7 @@ from torch.nn import functional as F
 from softorder import _check
 from softorder._auto import Temperature
 from softorder.nn._counted import Counted
-from softorder.nn.functional.attention import attention_weights
+from softorder.nn.functional.attention import attention_weights, repeated
 
 
 class TopKAttention(Counted):
@@ -20,6 +22,10 @@ class TopKAttention(Counted):
     Args:
         embed_dim: features of query and result, a multiple of num_heads.
         num_heads: how many heads.
+        num_kv_heads: how many heads keys and values have, a divisor of num_heads: each serves as
+            many heads of queries in turn, as with `enable_gqa` in
+            `so.nn.functional.topk_attention`. None for num_heads. If there are fewer, the
+            projections are three, `q_proj_weight`, `k_proj_weight` and `v_proj_weight`.
         k: how many keys each query of each head attends to; a real number > 0.
         dropout: of the weights, in training.
         bias: whether the projections have one.
@@ -43,7 +49,7 @@ class TopKAttention(Counted):
     """
 
     numbers = ("k", "dropout", *Counted.numbers)
-    in_proj_weight: Tensor
+    in_proj_weight: Tensor | None
     in_proj_bias: Tensor | None
     q_proj_weight: Tensor
     k_proj_weight: Tensor
@@ -59,6 +65,7 @@ class TopKAttention(Counted):
         num_heads: int,
         k: float | Tensor,
         *,
+        num_kv_heads: int | None = None,
         dropout: float = 0.0,
         bias: bool = True,
         kdim: int | None = None,
@@ -74,11 +81,14 @@ class TopKAttention(Counted):
         _check.count("embed_dim", embed_dim, least=1)
         _check.count("num_heads", num_heads, least=1)
         _check.attention.heads(embed_dim, num_heads)
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        _check.attention.shared_heads(num_heads, num_kv_heads)
         _check.positive_k(k)
         _check.share("dropout", dropout)
         _check.flag("hard_inference", hard_inference)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
         self.k = k
         self._learn_k(learnable_k)
         self.dropout = dropout
@@ -92,6 +102,26 @@ class TopKAttention(Counted):
         if not bias:
             self.in_proj_bias = None
         self._packed = kdim in (None, embed_dim) and vdim in (None, embed_dim)
+        if num_kv_heads < num_heads:
+            self._share_heads(kdim or embed_dim, vdim or embed_dim)
+
+    def _share_heads(self, kdim: int, vdim: int) -> None:
+        """Parameters for fewer heads of keys and values, begun as torch begins its own."""
+        width, like = self._widths[1], self.out_proj.weight
+        shapes = {"q": (self.embed_dim, self.embed_dim), "k": (width, kdim), "v": (width, vdim)}
+        self._packed = False
+        self.in_proj_weight = None
+        for name, shape in shapes.items():
+            weight = nn.init.xavier_uniform_(like.new_empty(shape))
+            self.register_parameter(f"{name}_proj_weight", nn.Parameter(weight))
+        if self.in_proj_bias is not None:
+            self.in_proj_bias = nn.Parameter(like.new_zeros(sum(self._widths)))
+
+    @property
+    def _widths(self) -> tuple[int, int, int]:
+        """Of the projected queries, keys and values."""
+        shared = self.embed_dim // self.num_heads * self.num_kv_heads
+        return self.embed_dim, shared, shared
 
     @classmethod
     def from_attention(
@@ -99,18 +129,23 @@ class TopKAttention(Counted):
         attention: nn.MultiheadAttention,
         k: float | Tensor,
         *,
+        num_kv_heads: int | None = None,
         method: str | object = "laplace",
         temperature: Temperature = 1.0,
         learnable_temperature: bool = False,
         learnable_k: bool = False,
         hard_inference: bool = False,
     ) -> TopKAttention:
-        """A top-k attention with a copy of the parameters of a trained plain one."""
+        """A top-k attention with a copy of the parameters of a trained plain one.
+
+        With fewer num_kv_heads, heads of keys and values that become one are averaged.
+        """
         _check.attention.plain(attention)
         layer = cls(
             attention.embed_dim,
             attention.num_heads,
             k,
+            num_kv_heads=num_kv_heads,
             dropout=attention.dropout,
             bias=attention.in_proj_bias is not None,
             kdim=attention.kdim,
@@ -123,8 +158,29 @@ class TopKAttention(Counted):
             hard_inference=hard_inference,
         )
         layer.to(attention.out_proj.weight)
-        layer.load_state_dict(attention.state_dict(), strict=False)
+        state = attention.state_dict()
+        if layer.num_kv_heads < layer.num_heads:
+            state = layer._averaged(state)
+        layer.load_state_dict(state, strict=False)
         return layer.train(attention.training)
+
+    def _averaged(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The parameters of a plain attention for fewer heads of keys and values."""
+        found = {name: value for name, value in state.items() if name.startswith("out_proj")}
+        packed = state.get("in_proj_weight")
+        names = [f"{name}_proj_weight" for name in "qkv"]
+        weights = [state[name] for name in names] if packed is None else packed.chunk(3)
+        kept = [weights[0], *(self._mean_heads(weight) for weight in weights[1:])]
+        found |= dict(zip(names, kept, strict=True))
+        if "in_proj_bias" in state:
+            q, *others = state["in_proj_bias"].chunk(3)
+            found["in_proj_bias"] = torch.cat([q, *map(self._mean_heads, others)])
+        return found
+
+    def _mean_heads(self, value: Tensor) -> Tensor:
+        """Of (num_heads·width, ...), every group of heads as one."""
+        groups = self.num_kv_heads, self.num_heads // self.num_kv_heads, -1
+        return value.unflatten(0, groups).mean(1).flatten(0, 1)
 
     def forward(
         self,
@@ -161,6 +217,7 @@ class TopKAttention(Counted):
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         q, k, v = (self._split(x) for x in self._project(query, key, value))
+        k, v = (repeated(x, self.num_heads) for x in (k, v))
         weights = attention_weights(
             q,
             k,
@@ -185,20 +242,22 @@ class TopKAttention(Counted):
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
         weights: tuple[Tensor, ...]
         if self._packed:
+            assert self.in_proj_weight is not None
             weights = self.in_proj_weight.chunk(3)
         else:
             weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         bias = self.in_proj_bias
-        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        biases = (None,) * 3 if bias is None else bias.split(self._widths)
         inputs = zip((query, key, value), weights, biases, strict=True)
         return [F.linear(x, weight, offset) for x, weight, offset in inputs]
 
     def _split(self, x: Tensor) -> Tensor:
-        """(batch, length, embed_dim) to (batch, heads, length, features of a head)."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        """(batch, length, features) to (batch, heads, length, features of a head)."""
+        return x.unflatten(-1, (-1, self.embed_dim // self.num_heads)).transpose(1, 2)
 
     def extra_repr(self) -> str:
-        names = "embed_dim", "num_heads", "k", "dropout", "method", "temperature"
+        shared = ("num_kv_heads",) if self.num_kv_heads < self.num_heads else ()
+        names = "embed_dim", "num_heads", *shared, "k", "dropout", "method", "temperature"
         switches = {"learnable_k": self.logit_k is not None, "batch_first": self.batch_first}
         switches |= {"hard_inference": self.hard_inference}
         return self.describe(*names, **switches)

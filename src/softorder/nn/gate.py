@@ -6,9 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from softorder import _axis, _check, estimators
+from softorder._auto import Temperature, wanted
 from softorder.distributions import KHot
 from softorder.distributions._parameters import density_of
 from softorder.nn._tempered import Tempered
+from softorder.ops.calibration import of_topk
+from softorder.relaxations import ThresholdMethod
 from softorder.sampling import Design, find
 
 Estimator = str | Callable[..., Tensor]  #: a name of so.estimators, or one of these with options
@@ -29,7 +32,7 @@ class KHotGate(Tempered):
         features: n, for a gate with logits of its own, one choice for all items; or None for a gate
             that gets logits with every call, from a router or an encoder.
         k: how many are let through; None to learn it.
-        dim: the axis of the features.
+        dim: the axis of the features; several of them, or None for all, are taken as one.
         estimator: "straight_through", "second_order", "relaxed", "simple", "iterative_poisson", or
             a callable with their signature, such as
             functools.partial(so.estimators.relaxed, temperature=0.5).
@@ -37,7 +40,9 @@ class KHotGate(Tempered):
             top-k and keeps π to 3e-5 where Σ π(1-π) > 5, to 0.012 for any π; "pivotal" is exact.
             A k that is learned or not whole needs one of these two, or another exact one.
         method: from logits to probabilities, as in `so.distributions.KHot`.
-        temperature: τ, by which logits are divided: the smaller, the less random the choices.
+        temperature: τ, by which logits are divided: the smaller, the less random the choices. With
+            "auto", or `so.Auto(softness=...)`, it is found from the logits of the first call and
+            kept; a gate with logits of its own, which start equal, can be told so later.
         start: the size Σ π at the start, for k=None; n/2 if not given.
 
     Paper: k-hot sampling, algorithms 1 to 3 and section 4.
@@ -61,16 +66,16 @@ class KHotGate(Tempered):
         features: int | None,
         k: float | None = None,
         *,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         estimator: Estimator = "straight_through",
         design: str | type[Design] = "pareto_corrected",
         method: str | object | None = None,
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         learnable_temperature: bool = False,
         start: float | None = None,
     ) -> None:
-        _check.temperature_alone(temperature)  # logits that have learned nothing could not find one
-        _check.gates.dim(dim)
+        if wanted(temperature):
+            _check.gates.found_temperature(features, k)
         super().__init__("log_soft_topk", density_of(method), temperature, learnable_temperature)
         if features is not None:
             _check.count("features", features, least=1)
@@ -97,9 +102,19 @@ class KHotGate(Tempered):
         """The distribution of the choices."""
         if logits is None:
             logits = _check.gates.own_logits(self.logits)
-        _check.temperature(self.temperature, logits, -1)
-        tau = _axis.per_row(self.temperature, logits, -1).to(logits).unsqueeze(-1)
+        temperature = self._found(logits)
+        _check.temperature(temperature, logits, -1)
+        tau = _axis.per_row(temperature, logits, -1).to(logits).unsqueeze(-1)
         return KHot(self.k, logits=logits / tau, design=self.design, method=self.method)
+
+    def _found(self, logits: Tensor) -> float | Tensor:
+        """The temperature, which the logits may have to find."""
+        if self.calibrated:
+            known: float | Tensor = self.temperature
+            return known
+        _check.gates.size(self.k)
+        method = ThresholdMethod(density_of(self.method))
+        return of_topk(self.temperature, logits, self.k, method=method)
 
     def mask(self, sample_shape: Sequence[int] = (), logits: Tensor | None = None) -> Tensor:
         """Choices (*sample_shape, *logits.shape): random ones in training, else the best one."""
@@ -119,11 +134,12 @@ class KHotGate(Tempered):
         """x, with what is not chosen set to 0.
 
         Args:
-            x: features along `dim`. Every entry of the first axis is an item with its own choice,
-                unless that axis is `dim`.
+            x: features along `dim`. Every entry of the first of the other axes is an item with its
+                own choice.
             logits: for a gate without its own: (items, n), or (n,) for one choice for all.
         """
-        features = x.movedim(self.dim, -1)
+        axes = _axis.axes(x, self.dim)
+        features = _axis.join(x, axes)
         _check.gates.inputs(features, self.features, logits)
         items = features.shape[:1] if features.dim() > 1 else ()
         if logits is not None and logits.dim() > 1:
@@ -131,7 +147,7 @@ class KHotGate(Tempered):
         mask = self.mask(items, logits)
         if features.dim() > 1:
             mask = mask.view(mask.shape[0], *[1] * (features.dim() - 2), mask.shape[-1])
-        return (features * mask).movedim(-1, self.dim)
+        return _axis.split(features * mask, x, axes)
 
     def size(self, logits: Tensor | None = None) -> Tensor:
         """Σ π, how many are let through on average: times λ, the price of a learned size."""

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from softorder import _check
+from softorder._auto import Temperature
 from softorder.distributions import KHot
 from softorder.nn.gate import Estimator, KHotGate
 from softorder.sampling import Design
@@ -56,7 +57,7 @@ class KHotHead(nn.Module):
         estimator: Estimator = "straight_through",
         design: str | type[Design] = "conditional_poisson",
         method: str | object | None = None,
-        temperature: float | Tensor = 1.0,
+        temperature: Temperature = 1.0,
         learnable_temperature: bool = False,
     ) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -21,9 +21,10 @@ from softorder.ops import (
     soft_topk,
 )
 from softorder.ops._forms import number_of_scores
+from softorder.ops._interpolation import INTERPOLATIONS
 
 _Operator = Callable[..., Tensor]
-_SOFT = ("method", "temperature")  # options that the hard operator does without
+_SOFT = ("method", "temperature", "within")  # options that the hard operator does without
 
 
 class _Layer(Tempered):
@@ -57,7 +58,9 @@ class _Layer(Tempered):
         self.hard_inference = hard_inference
 
     def forward(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        options = self._options(scores)
+        return self._called(scores, mask, self._options(scores))
+
+    def _called(self, scores: Tensor, mask: Tensor | None, options: dict[str, Any]) -> Tensor:
         if self.hard_inference and not self.training:
             return self._limit(scores, mask, {n: v for n, v in options.items() if n not in _SOFT})
         if self.hard:
@@ -211,15 +214,30 @@ class SoftRank(_Ordering):
 
 
 class SoftSort(_Ordering):
-    """`so.soft_sort` as a layer, with the options of `so.nn.SoftRank`.
+    """`so.soft_sort` as a layer: the options of `so.nn.SoftRank`, and within.
+
+    Args:
+        within: True for values in the range of the scores, as in `so.soft_sort`.
+        **options: those of `so.nn.SoftRank`.
 
     >>> import torch, softorder as so
     >>> so.nn.SoftSort(temperature=0.01, descending=True)(torch.tensor([3.0, 1.0, 2.0]))
     tensor([3., 2., 1.])
+    >>> so.nn.SoftSort(within=True)(torch.zeros(3))
+    tensor([0., 0., 0.])
     """
 
     operator = staticmethod(soft_sort)
     limit = staticmethod(limits.sort)
+    options = (*_Ordering.options, "within")
+
+    def __init__(self, *, within: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        _check.flag("within", within)
+        self.within = within
+
+    def extra_repr(self) -> str:
+        return self.describe(*_Ordering.options, within=self.within, **self._switches())
 
 
 class SoftPermutation(_Ordering):
@@ -246,23 +264,42 @@ class SoftPermutation(_Ordering):
 class SoftQuantile(_Layer):
     """`so.soft_quantile` as a layer: its arguments, and the switches of `so.nn.SoftRank`.
 
+    Weights of the scores come with the call, `layer(scores, mask, weights)`.
+
+    Args:
+        q: a number, a list of them or a tensor, as in `so.soft_quantile`.
+        method: as in `so.soft_quantile`.
+        temperature: as in `so.soft_quantile`; "auto" is found in the first call and kept.
+        dim: as in `so.soft_quantile`.
+        keepdim: as in `so.soft_quantile`.
+        interpolation: as in `so.soft_quantile`.
+        within: as in `so.soft_quantile`.
+        learnable_temperature: make it a parameter, stored as its logarithm.
+        hard: the value of the hard operator with the gradient of the soft one.
+        hard_inference: in eval mode the hard operator, `so.hard.quantile`.
+
     >>> import torch, softorder as so
     >>> so.nn.SoftQuantile(0.5, temperature=0.01)(torch.tensor([3.0, 1.0, 2.0]))
     tensor(2.)
+    >>> layer = so.nn.SoftQuantile([0.0, 0.25], temperature=1e-4, interpolation="linear")
+    >>> layer(torch.tensor([3.0, 1.0, 2.0]))
+    tensor([1.0000, 1.5000])
     """
 
     limit = staticmethod(limits.quantile)
-    options = ("q", "method", "temperature", "dim", "keepdim")
+    options = ("q", "method", "temperature", "dim", "keepdim", "interpolation", "within")
     numbers = ("q", *_Layer.numbers)
 
     def __init__(
         self,
-        q: float | Tensor,
+        q: float | Tensor | Sequence[float],
         *,
         method: str | object = "laplace",
         temperature: Temperature = 1.0,
         dim: int | tuple[int, ...] | None = -1,
         keepdim: bool = False,
+        interpolation: str = "inverse",
+        within: bool = False,
         learnable_temperature: bool = False,
         hard: bool = False,
         hard_inference: bool = False,
@@ -270,8 +307,22 @@ class SoftQuantile(_Layer):
         super().__init__(
             soft_quantile, method, temperature, learnable_temperature, hard, hard_inference
         )
+        _check.choice("interpolation", interpolation, INTERPOLATIONS)
+        _check.quantiles.within(within, interpolation)
+        q = _check.quantiles.as_tensor(q)
         _check.q_alone(q)
         _check.flag("keepdim", keepdim)
         self.q = q
         self.dim = dim
         self.keepdim = keepdim
+        self.interpolation = interpolation
+        self.within = within
+
+    def forward(
+        self, scores: Tensor, mask: Tensor | None = None, weights: Tensor | None = None
+    ) -> Tensor:
+        options = self._options(scores)
+        return self._called(scores, mask, options | {"weights": weights})
+
+    def extra_repr(self) -> str:
+        return self.describe(*self.options[:-1], within=self.within, **self._switches())

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from softorder import _check
-from softorder.nn._choices import best, straight_through
+from softorder.nn._choices import best
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_topk
+from softorder.ops._straight import with_value
 
 
 class Tokens(NamedTuple):
@@ -100,7 +101,7 @@ class TokenSelection(Tempered):
         }
         weights = soft_topk(scores, k, **options)
         if self.hard:
-            weights = straight_through(_present(best(_open(scores, mask), k), mask), weights)
+            weights = with_value(_present(best(_open(scores, mask), k), mask), weights)
         places = torch.arange(x.shape[1], device=x.device).expand(scores.shape)
         return Tokens(x * weights.unsqueeze(-1).to(x.dtype), weights, places)
 

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.nn._choices import best, straight_through
+from softorder.nn._choices import best
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_topk
+from softorder.ops._straight import with_value
 
 
 class TopKMask(Tempered):
@@ -88,7 +89,7 @@ class TopKMask(Tempered):
         unit = size.detach().mean().clamp(min=torch.finfo(size.dtype).tiny)
         options: dict[str, Any] = {"method": self.method, "temperature": self.temperature}
         p = soft_topk(size / unit, k, **options)
-        return (straight_through(best(size, k), p) if self.hard else p).view_as(weight)
+        return (with_value(best(size, k), p) if self.hard else p).view_as(weight)
 
     def _places(self, weight: Tensor) -> int:
         if self.keep is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 #: "inverse" is FSum⁻¹(q n); the others are torch's, at the place q (n - 1), counted from 0.
 INTERPOLATIONS = ("inverse", "linear", "lower", "higher", "nearest", "midpoint")
+_WHOLE = ("lower", "higher", "nearest")  # places that are never between two
 
 
 class Places(NamedTuple):
@@ -34,12 +36,23 @@ def places(q: Tensor, n: Tensor | int, interpolation: str) -> Places:
     """For quantiles q (..., m) of rows with n scores, a number or a column."""
     h = q * torch.as_tensor(n, device=q.device).sub(1).clamp(min=0)
     low, high = h.detach().floor(), h.detach().ceil()
-    if interpolation in ("lower", "higher", "nearest"):
+    if interpolation in _WHOLE:
         place = {"lower": low, "higher": high, "nearest": h.detach().round()}[interpolation]
         return Places(place, place, torch.zeros_like(place))
     if interpolation == "midpoint":
         return Places(low, high, 0.5 * (high - low))
     return Places(low, high, h - low)
+
+
+def interpolated(
+    at: Callable[[Tensor], Tensor], q: Tensor, n: Tensor | int, interpolation: str
+) -> Tensor:
+    """torch's quantiles of rows whose values are known where FSum is a place and a half."""
+    place = places(q, n, interpolation)
+    low = at(place.low + 0.5)
+    if interpolation in _WHOLE:
+        return low
+    return place.between(low, at(place.high + 0.5))
 
 
 def present(scores: Tensor) -> Tensor:

@@ -19,14 +19,18 @@ def straight_through(
     options: Mapping[str, Any],
     **soft_options: Any,
 ) -> Tensor:
-    """The value of the limit with the derivatives of the operator, as in gumbel_softmax.
+    """The value of the limit with the derivatives of the operator, as in gumbel_softmax."""
+    _check.flag("hard", hard)
+    soft = operator(*arguments, **options, **soft_options)
+    return with_value(limit(*arguments, **options), soft)
 
-    limit + (soft - its value): the difference is 0, so that nothing is rounded, and carries all
+
+def with_value(value: Tensor, soft: Tensor) -> Tensor:
+    """The value of the one with all derivatives of the other.
+
+    value + (soft - its value): the difference is 0, so that nothing is rounded, and carries the
     derivatives. Where the soft result is infinite (what a sort puts behind the others) it would be
     inf - inf; no derivative comes from there, and the difference is left out.
     """
-    _check.flag("hard", hard)
-    soft = operator(*arguments, **options, **soft_options)
     nothing = soft - soft.detach()
-    value = limit(*arguments, **options).detach()
-    return value + torch.where(nothing == 0, nothing, 0.0)
+    return value.detach() + torch.where(nothing == 0, nothing, 0.0).to(value.dtype)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check, hard
-from softorder._auto import settings, wanted
+from softorder._auto import Auto, settings, wanted
 from softorder.densities import Density
 from softorder.kernels._operators import Operator
 from softorder.kernels.shards import WHOLE, Shards, Whole
@@ -22,7 +22,7 @@ from softorder.ops._method import computation, density_of_cut_rows
 from softorder.relaxations import Method, find_any, sharded
 
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
-_HALVINGS = 60  # of the logarithm of that: to the last digit
+HALVINGS = 60  # of the logarithm of that: to the last digit
 _FEW_HALVINGS = 24  # to five digits
 
 _Soft = Callable[[Tensor, Tensor], Tensor]  # of scores and temperature
@@ -117,12 +117,17 @@ def of_topk(
         return given
     auto = settings(temperature)
     _check.floating_dtype("scores", scores)
-    options = {"softness": auto.softness, "method": method, "shared": auto.shared}
-    options |= {"largest": largest, "differentiable": False, "halvings": _FEW_HALVINGS}
+    options = {"method": method, "largest": largest, **options_of(auto)}
     tau: Any = _calibrated(scores.detach(), k, dim, mask, options)
     if auto.shared and _forms.is_dtensor(tau):  # all ranks have it
         tau = tau.to_local()
     return auto.keep(tau)
+
+
+def options_of(auto: Auto) -> dict[str, Any]:
+    """How the temperature of a call is found."""
+    few = {"differentiable": False, "halvings": _FEW_HALVINGS}
+    return {"softness": auto.softness, "shared": auto.shared, **few}
 
 
 def of_order(
@@ -149,6 +154,11 @@ def _calibrated(
 ) -> Tensor:
     for name in ("largest", "shared", "differentiable"):
         _check.flag(name, options[name])
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, calibration
+
+        calibrate = calibration.calibrated
+        return _jagged.per_row(calibrate, scores, dim, mask, False, k, **options)
     if _forms.special(scores, dim):
         return _special(scores, k, dim, mask, options)
     assert isinstance(dim, int)
@@ -168,7 +178,7 @@ def part_of_calibration(
     largest: bool,
     shared: bool,
     differentiable: bool,
-    halvings: int = _HALVINGS,
+    halvings: int = HALVINGS,
 ) -> Tensor:
     """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
     _check.scores(scores, dim)
@@ -206,19 +216,30 @@ def _temperatures(
 ) -> Tensor:
     """Of clean rows."""
     if k is None:
-        decision = _Decision.of_order(x, method, others)
+        decision = Decision.of_order(x, method, others)
     else:
-        decision = _Decision.of_choice(x, k, _choice(method, shards), shards, others)
+        decision = Decision.of_choice(x, k, _choice(method, shards), shards, others)
+    return temperatures_of(decision, method, softness, shared, halvings, differentiable)
+
+
+def temperatures_of(
+    decision: Decision,
+    method: object,
+    softness: float,
+    shared: bool,
+    halvings: int = HALVINGS,
+    differentiable: bool = False,
+) -> Tensor:
+    """One for each row, or one for all of them."""
     tau = decision.solve(softness, shared, halvings)
     if _check.eager():
         reached = torch.where(decision.open, decision.softness(tau.detach(), shared), softness)
         _check.methods.softness(method, softness, reached)
     if differentiable:
         tau = decision.with_gradient(tau, shared)
-    open_rows = others.most(decision.open.any().double()) > 0 if shared else decision.open
-    tau = torch.where(open_rows, tau, 1.0)
-    spoiled = x.new_zeros((), dtype=torch.bool) if shared else decision.spoiled
-    return torch.where(spoiled, math.nan, tau)
+    some = decision.others.most(decision.open.any().double()) > 0
+    tau = torch.where(some if shared else decision.open, tau, 1.0)
+    return tau if shared else torch.where(decision.spoiled, math.nan, tau)
 
 
 def _empty(
@@ -285,7 +306,7 @@ def _special(
 
 
 @dataclass(frozen=True)
-class _Decision:
+class Decision:
     """Finite scores that something is to be decided of; rows with nothing to decide are not open.
 
     The softness is 1 - <w, soft>/<w, hard>, both less what they are when nothing is decided.
@@ -304,7 +325,7 @@ class _Decision:
     @staticmethod
     def of_choice(
         x: Tensor, k: Tensor, compute: Callable[..., Tensor], shards: Whole, others: Whole
-    ) -> _Decision:
+    ) -> Decision:
         """Of the k largest."""
         certain = x == math.inf
         spoiled = shards.add(x.isnan().sum(-1)) > 0
@@ -317,12 +338,13 @@ class _Decision:
         open_ = most > 1e-9 * count
 
         def soft(x: Tensor, temperature: Tensor) -> Tensor:
-            return compute(x, count, temperature)
+            nothing = shards.alone and x.shape[-1] == 0
+            return x if nothing else compute(x, count, temperature)
 
-        return _Decision(x, soft, chosen, chosen, most, open_, spoiled, shards, others)
+        return Decision(x, soft, chosen, chosen, most, open_, spoiled, shards, others)
 
     @staticmethod
-    def of_order(x: Tensor, method: object, others: Whole) -> _Decision:
+    def of_order(x: Tensor, method: object, others: Whole) -> Decision:
         """Of all places."""
         spoiled = x.isnan().any(-1)
         x = torch.where((x == math.inf) | spoiled.unsqueeze(-1), -math.inf, x)
@@ -332,14 +354,24 @@ class _Decision:
         weights = torch.where(there, ranks - (present + 1) / 2, 0.0)
         most = weights.square().sum(-1)
         soft = _ranks(method) if x.shape[-1] else lambda x, temperature: x
-        return _Decision(x, soft, ranks, weights, most, most > 0, spoiled, WHOLE, others)
+        return Decision(x, soft, ranks, weights, most, most > 0, spoiled, WHOLE, others)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Over the scores of every row."""
+        return self.shards.common(values.sum(-1))
+
+    def range(self) -> Tensor:
+        """From the least finite score of a row that is open to its largest; 1 for other rows."""
+        rows, x = self.x.shape[:-1], self.x.detach()
+        nothing = x.new_full((*rows, 1), -math.inf)
+        ends = (torch.cat([end, nothing], -1).amax(-1) for end in finite_ends(x))
+        top, bottom = self.shards.most(torch.stack(list(ends)))
+        return torch.where(self.open, top + bottom, 1.0)
 
     def softness(self, temperature: Tensor, shared: bool) -> Tensor:
         if shared:
             temperature = self.others.shared(temperature)
-        miss = self.shards.common(
-            (self.weights * (self.hard - self.soft(self.x, temperature))).sum(-1)
-        )
+        miss = self.sum(self.weights * (self.hard - self.soft(self.x, temperature)))
         share = torch.where(self.open, miss, 0.0) / torch.where(self.open, self.most, 1.0)
         if not shared:
             return share
@@ -356,14 +388,10 @@ class _Decision:
             return (0.5 * (low + high)).exp()
 
     def _bracket(self, shared: bool) -> tuple[Tensor, Tensor]:
-        rows = self.x.shape[:-1]
         if not self.x.numel() and self.shards.alone and self.others.alone:
-            return (self.x.new_zeros(() if shared else rows, dtype=torch.float64),) * 2
-        nothing = self.x.new_full((*rows, 1), -math.inf)
-        finite, x = self.x.isfinite(), self.x.detach()
-        ends = (torch.cat([torch.where(finite, v, -math.inf), nothing], -1) for v in (x, -x))
-        top, bottom = self.shards.most(torch.stack([end.amax(-1) for end in ends]))
-        scale = torch.where(self.open, top + bottom, 1.0).log()
+            rows = () if shared else self.open.shape
+            return (self.x.new_zeros(rows, dtype=torch.float64),) * 2
+        scale = self.range().log()
         low, high = scale - math.log(_REACH), scale + math.log(_REACH)
         if not shared:
             return low, high
@@ -383,6 +411,12 @@ class _Decision:
         rises = slope > 0
         step = (found - found.detach()) / torch.where(rises, slope, 1.0)
         return tau - torch.where(rises, step, 0.0)
+
+
+def finite_ends(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x and -x, of which the largest are the ends of what is finite."""
+    finite = x.isfinite()
+    return torch.where(finite, x, -math.inf), torch.where(finite, -x, -math.inf)
 
 
 def _chosen(x: Tensor, k: Tensor, shards: Whole) -> Tensor:

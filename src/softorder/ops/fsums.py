@@ -65,6 +65,11 @@ def fsum(
     array([[0.   , 0.   , 1.997, 3.   ],
            [0.   , 1.   , 2.003, 3.   ]], dtype=float32)
     """
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, fsums
+
+        settings = {"method": method, "temperature": temperature}
+        return _jagged.per_row(fsums.fsum, scores, dim, mask, False, points, **settings)
     temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         options = {"points": points, "method": method, "temperature": temperature}
@@ -125,6 +130,11 @@ def fsum_inverse(
     >>> so.fsum(scores, points, temperature=0.1).numpy().round(3)
     array([0.5, 1. , 2.9], dtype=float32)
     """
+    if _forms.is_jagged(scores):
+        from softorder.ragged import _jagged, fsums
+
+        settings = {"method": method, "temperature": temperature}
+        return _jagged.per_row(fsums.fsum_inverse, scores, dim, mask, False, levels, **settings)
     temperature = of_order(temperature, scores, method=method, dim=dim, mask=mask)
     if not isinstance(dim, int):
         options = {"levels": levels, "method": method, "temperature": temperature}

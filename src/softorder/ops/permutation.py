@@ -63,6 +63,7 @@ def soft_permutation(
     >>> so.soft_permutation(scores, k=1, temperature=0.4, descending=True).numpy().round(3)
     array([[0.059, 0.939, 0.002]], dtype=float32)
     """
+    _check.ragged.no_matrices("scores", scores)
     if hard is not False:
         common = {"k": k, "dim": dim, "descending": descending, "mask": mask}
         both = soft_permutation, limits.permutation, hard

@@ -14,7 +14,7 @@ from softorder import hard as limits
 from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.ops import _cut, _forms, _rows
-from softorder.ops._interpolation import INTERPOLATIONS, places, present
+from softorder.ops._interpolation import INTERPOLATIONS, interpolated, places, present
 from softorder.ops._method import method_of
 from softorder.ops._straight import straight_through
 from softorder.ops.calibration import of_order
@@ -106,15 +106,15 @@ def soft_quantile(
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, soft
 
-        _check.ragged.usual(
+        operator = partial(
+            soft.soft_quantile,
+            method=method,
             temperature=temperature,
-            hard=hard,
             interpolation=interpolation,
             within=within,
-            weights=weights,
+            hard=hard,
         )
-        settings = {"method": method, "temperature": temperature}
-        return _jagged.per_row(soft.soft_quantile, scores, dim, mask, keepdim, q, **settings)
+        return _jagged.quantile(operator, scores, dim, mask, keepdim, q, weights)
     if hard is not False:
         common: dict[str, Any] = {"dim": dim, "keepdim": keepdim, "mask": mask}
         common |= {"interpolation": interpolation, "weights": weights}
@@ -173,13 +173,11 @@ def _quantiles(
     if interpolation == "inverse":
         return method.soft_quantile(x, q, temperature)
     n = present(x)
-    place = places(q, n, interpolation)
     if within:
-        return method.means_between(x, place.at(), temperature)
-    low = method.fsum_inverse(x, place.low + 0.5, temperature)
-    if interpolation in ("lower", "higher", "nearest"):
-        return low
-    return place.between(low, method.fsum_inverse(x, place.high + 0.5, temperature))
+        return method.means_between(x, places(q, n, interpolation).at(), temperature)
+    return interpolated(
+        lambda levels: method.fsum_inverse(x, levels, temperature), q, n, interpolation
+    )
 
 
 def soft_median(

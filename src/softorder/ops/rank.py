@@ -75,9 +75,8 @@ def soft_rank(
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, soft
 
-        _check.ragged.usual(temperature=temperature, hard=hard)
         settings = {"method": method, "temperature": temperature, "descending": descending}
-        return _jagged.per_score(soft.soft_rank, scores, dim, mask, **settings)
+        return _jagged.per_score(soft.soft_rank, scores, dim, mask, hard=hard, **settings)
     if hard is not False:
         common = {"dim": dim, "descending": descending, "mask": mask}
         both = soft_rank, limits.rank, hard

@@ -73,9 +73,9 @@ def soft_sort(
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, soft
 
-        _check.ragged.usual(temperature=temperature, hard=hard, within=within)
         settings = {"method": method, "temperature": temperature, "descending": descending}
-        return _jagged.per_score(soft.soft_sort, scores, dim, mask, **settings)
+        given = {**settings, "hard": hard, "within": within}
+        return _jagged.per_score(soft.soft_sort, scores, dim, mask, **given)
     _check.flag("within", within)
     if hard is not False:
         common = {"dim": dim, "descending": descending, "mask": mask}

@@ -73,6 +73,11 @@ def soft_topk(
     tensor([1., 0., 1., 0.], grad_fn=<AddBackward0>)
     """
     if hard is not False:
+        if _forms.is_jagged(scores):
+            from softorder.ragged import _jagged, soft
+
+            settings = {"method": method, "temperature": temperature, "largest": largest}
+            return _jagged.per_score(soft.soft_topk, scores, dim, mask, k, hard=hard, **settings)
         options = {"dim": dim, "largest": largest, "mask": mask}
         both = soft_topk, limits.topk, hard
         return straight_through(*both, (scores, k), options, method=method, temperature=temperature)
@@ -152,7 +157,6 @@ def _special(
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, soft
 
-        _check.ragged.usual(temperature=temperature)
         alike, settings = getattr(soft, operator), {"method": method, "largest": largest}
         return _jagged.per_score(alike, scores, dim, mask, k, temperature=temperature, **settings)
     _check.floating_dtype("scores", scores)

@@ -11,6 +11,8 @@ array([0.997, 0.   , 0.003, 0.997, 0.003], dtype=float32)
 """
 
 from softorder.ragged import hard
+from softorder.ragged.calibration import calibrate_temperature
+from softorder.ragged.fsums import fsum, fsum_inverse
 from softorder.ragged.soft import (
     log_soft_topk,
     permutation_cross_entropy,
@@ -22,6 +24,9 @@ from softorder.ragged.soft import (
 )
 
 __all__ = [
+    "calibrate_temperature",
+    "fsum",
+    "fsum_inverse",
     "hard",
     "log_soft_topk",
     "permutation_cross_entropy",

@@ -35,6 +35,20 @@ def per_row(
     return found.unsqueeze(-1) if keepdim else found
 
 
+def quantile(
+    operator: Callable[..., Tensor],
+    scores: Any,
+    dim: object,
+    mask: Any,
+    keepdim: bool,
+    q: Any,
+    weights: Any,
+) -> Tensor:
+    """The same of quantiles, with weights that are jagged as the scores are."""
+    own = beside("weights", weights, unpack(scores, dim))
+    return per_row(operator, scores, dim, mask, keepdim, q, weights=own)
+
+
 def unpack(scores: Any, dim: object) -> tuple[Tensor, Tensor]:
     """Values without gaps, and offsets."""
     _check.ragged.jagged(scores, dim)

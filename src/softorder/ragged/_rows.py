@@ -42,6 +42,11 @@ class Rows:
     def segments(self) -> Segments:
         return Segments(self.offsets, self.values.shape[0])
 
+    @property
+    def present(self) -> Tensor:
+        """How many scores of every row take part."""
+        return self.segments.add_up((self.values > -math.inf).double())
+
     def wide(self) -> Tensor:
         """The values in float32 at least."""
         return _axis.clean(self.values, None)

@@ -7,13 +7,17 @@ is waited for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from softorder import _axis, _check
-from softorder.kernels.ragged import Segments, sorted_rows
+from softorder import hard as limits
+from softorder.kernels.ragged import Bucket, Segments, sorted_rows
+from softorder.ops._interpolation import INTERPOLATIONS, interpolated
 from softorder.ragged._rows import Rows
 
 
@@ -105,9 +109,17 @@ def sort(
 
 
 def quantile(
-    values: Tensor, offsets: Tensor, q: float | Tensor, *, mask: Tensor | None = None
+    values: Tensor,
+    offsets: Tensor,
+    q: float | Sequence[float] | Tensor,
+    *,
+    mask: Tensor | None = None,
+    interpolation: str = "inverse",
+    weights: Tensor | None = None,
 ) -> Tensor:
     """`so.hard.quantile` of every row: (rows,), or (m, rows) for m of them.
+
+    With weights (total,) rows of about the same length are padded together.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([1.0, 2.0, 4.0, 8.0, 3.0]), torch.tensor([0, 4, 5])
@@ -116,22 +128,42 @@ def quantile(
             [8.0000, 3.0000]])
     """
     rows = Rows.checked(values, offsets, mask)
+    q = _check.quantiles.as_tensor(q)
     _check.q(q, rows.columns, -1)
+    _check.choice("interpolation", interpolation, INTERPOLATIONS)
     levels = _axis.leading_last(q, values)
     levels = levels.expand(rows.count, levels.shape[-1]).detach()
+    if weights is not None:
+        _check.quantiles.weights(weights, values, interpolation)
+        found = rows.per_row(partial(_weighted, levels, weights.expand(values.shape)))
+        return _axis.leading(found.to(values.dtype), q, -1, keepdim=False)
     x, row = _sorted(rows)
     if x.shape[0]:
-        place = levels * row.present.unsqueeze(-1)
-        ends = (place.ceil().long() - 1, place.floor().long())
-        below, above = (
-            torch.stack([row.at(row.absent + row.inside(i)) for i in end.unbind(-1)], -1)
-            for end in ends
-        )
-        middle = torch.where(below == above, below, 0.5 * below + 0.5 * above)
+        middle = _quantiles(row, x[row.origin], levels, interpolation)
         found = torch.where((row.present == 0) | row.spoiled, math.nan, middle.T).T
     else:
         found = x.new_full(levels.shape, math.nan)
     return _axis.leading(found.to(values.dtype), q, -1, keepdim=False)
+
+
+def _quantiles(row: _SortedRows, values: Tensor, q: Tensor, interpolation: str) -> Tensor:
+    """Of sorted values with their gradient."""
+    n = row.present.unsqueeze(-1)
+
+    def at(place: Tensor) -> Tensor:
+        every = row.inside(place.long().T) + row.absent + row.begin
+        return values[every.clamp(0, values.shape[0] - 1)].T
+
+    if interpolation != "inverse":
+        return interpolated(lambda level: at(level.floor()), q, n, interpolation)
+    place = q * n
+    below, above = at(place.ceil() - 1), at(place.floor())
+    return torch.where(below == above, below, 0.5 * below + 0.5 * above)
+
+
+def _weighted(q: Tensor, weights: Tensor, x: Tensor, part: Bucket) -> Tensor:
+    levels, own = q[part.rows].movedim(-1, 0), part.pad(weights)
+    return limits.quantile(x, levels, mask=part.mask, weights=own).movedim(0, -1)
 
 
 class _SortedRows(NamedTuple):

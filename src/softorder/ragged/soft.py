@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from softorder import _axis, _check, ops
+from softorder._auto import Temperature
 from softorder.densities import Density
 from softorder.kernels import ragged as kernels
 from softorder.kernels._operators import Fused
 from softorder.kernels.ragged import Bucket, own_ranks
+from softorder.ops._interpolation import INTERPOLATIONS, interpolated
 from softorder.ops._method import computation, method_of
+from softorder.ops._straight import straight_through
+from softorder.ragged import hard as limits
 from softorder.ragged._rows import Number, Rows, of
 from softorder.relaxations import FSumMethod, Method, ThresholdMethod, fused
 from softorder.relaxations import ragged as relaxations
@@ -26,9 +31,10 @@ def soft_topk(
     k: float | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     largest: bool = True,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """`so.soft_topk` of every row values[offsets_i:offsets_{i+1}]: p in [0, 1] that sum to k.
 
@@ -40,9 +46,11 @@ def soft_topk(
             them get 1. May require grad.
         method: as in `so.soft_topk`. Densities read the rows where they are; the rows of other
             methods are padded, those of about the same length together.
-        temperature: τ > 0, a number or a tensor (rows,). May require grad.
+        temperature: τ > 0, a number or a tensor (rows,). May require grad. Or "auto", as in
+            `so.soft_topk`.
         largest: as in `so.soft_topk`.
         mask: boolean (total,), as in `so.soft_topk`.
+        hard: True for the value of `so.ragged.hard.topk` with the gradient of the soft one.
 
     Returns:
         p (total,), in the dtype of values.
@@ -52,8 +60,12 @@ def soft_topk(
     >>> so.ragged.soft_topk(values, offsets, torch.tensor([2.0, 0.0, 0.5])).numpy().round(3)
     array([0.905, 0.355, 0.741, 0.366, 0.134], dtype=float32)
     """
+    if hard is not False:
+        both, common = (soft_topk, limits.topk, hard), {"largest": largest, "mask": mask}
+        soft: dict[str, Any] = {"method": method, "temperature": temperature}
+        return straight_through(*both, (values, offsets, k), common, **soft)
     arguments = values, offsets, k, method, temperature, largest, mask
-    rows, served = _topk_rows("soft_topk", *arguments)
+    rows, served, temperature = _topk_rows("soft_topk", *arguments)
     if isinstance(served, ThresholdMethod) and served.number is not None and _seen(rows):
         numbers = rows.number(k), rows.number(temperature)
         return relaxations.soft_topk(rows.values, rows.offsets, *numbers, served.number)
@@ -66,7 +78,7 @@ def log_soft_topk(
     k: float | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     largest: bool = True,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -78,7 +90,7 @@ def log_soft_topk(
     [-0.69314..., -1000.69..., -0.69314...]
     """
     arguments = values, offsets, k, method, temperature, largest, mask
-    rows, served = _topk_rows("log_soft_topk", *arguments)
+    rows, served, temperature = _topk_rows("log_soft_topk", *arguments)
     if isinstance(served, ThresholdMethod) and served.number is not None and _seen(rows):
         numbers = rows.number(k), rows.number(temperature)
         found = relaxations.log_soft_topk(rows.wide(), rows.offsets, *numbers, served.density)
@@ -92,16 +104,26 @@ def _topk_rows(
     offsets: Tensor,
     k: Number,
     method: object,
-    temperature: Number,
+    temperature: Temperature,
     largest: bool,
     mask: Tensor | None,
-) -> tuple[Rows, Method]:
+) -> tuple[Rows, Method, Number]:
     _check.flag("largest", largest)
     _check.ragged.rows(values, offsets, mask)
     rows = Rows.checked(values if largest else -values, offsets, mask)
     _check.k_below(k, rows.columns, -1)
-    _check.temperature(temperature, rows.columns, -1)
-    return rows, method_of(operator, method)
+    tau = found_temperature(temperature, rows, k, method)
+    _check.temperature(tau, rows.columns, -1)
+    return rows, method_of(operator, method), tau
+
+
+def found_temperature(
+    temperature: Temperature, rows: Rows, k: Number | None, method: object
+) -> Number:
+    """A number or numbers of rows, which the scores may have to find."""
+    from softorder.ragged import calibration  # which is made of the operators here
+
+    return calibration.of_rows(temperature, rows, k, method)
 
 
 def _seen(rows: Rows) -> bool:
@@ -129,23 +151,30 @@ def soft_rank(
     offsets: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     descending: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """`so.soft_rank` of every row: the places of its scores among each other, from 1.
 
     Values, offsets, temperature and mask are those of `so.ragged.soft_topk`, the others those of
-    `so.soft_rank`. "laplace" and "uniform" read the rows where they are; those of other methods are
-    padded, those of about the same length together.
+    `so.soft_rank`; hard=True has the value of `so.ragged.hard.rank`. "laplace" and "uniform" read
+    the rows where they are; those of other methods are padded, those of about the same length
+    together.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([0.3, 2.0, -1.0, 2.0, 7.0]), torch.tensor([0, 4, 5])
     >>> so.ragged.soft_rank(values, offsets, temperature=0.1).numpy().round(3)
     array([2. , 3.5, 1. , 3.5, 1. ], dtype=float32)
     """
-    rows = _ordered_rows(values, offsets, temperature, descending, mask)
-    arguments = rows, method, temperature, descending
+    if hard is not False:
+        both, common = (soft_rank, limits.rank, hard), {"descending": descending, "mask": mask}
+        soft: dict[str, Any] = {"method": method, "temperature": temperature}
+        return straight_through(*both, (values, offsets), common, **soft)
+    _check.flag("descending", descending)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
+    arguments = rows, method, tau, descending
     return _order("soft_rank", kernels.rank, ops.soft_rank, *arguments)
 
 
@@ -154,29 +183,44 @@ def soft_sort(
     offsets: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     descending: bool = False,
     mask: Tensor | None = None,
+    hard: bool = False,
+    within: bool = False,
 ) -> Tensor:
     """`so.soft_sort` of every row, with the arguments of `so.ragged.soft_rank`.
+
+    within=True, as in `so.soft_sort`, pads rows of about the same length together.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([0.3, 2.0, -1.0, 7.0, 5.0]), torch.tensor([0, 3, 5])
     >>> so.ragged.soft_sort(values, offsets, temperature=0.01).numpy().round(3)
     array([-1. ,  0.3,  2. ,  5. ,  7. ], dtype=float32)
     """
-    rows = _ordered_rows(values, offsets, temperature, descending, mask)
-    arguments = rows, method, temperature, descending
+    _check.flag("within", within)
+    if hard is not False:
+        both = partial(soft_sort, within=within), limits.sort, hard
+        common = {"descending": descending, "mask": mask}
+        soft: dict[str, Any] = {"method": method, "temperature": temperature}
+        return straight_through(*both, (values, offsets), common, **soft)
+    _check.flag("descending", descending)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
+    arguments = rows, method, tau, descending
+    if within:
+        inside = partial(ops.soft_sort, within=True)
+        return _padded_order("soft_sort", inside, *arguments)(rows.values, tau)
     return _order("soft_sort", kernels.sort, ops.soft_sort, *arguments)
 
 
-def _ordered_rows(
-    values: Tensor, offsets: Tensor, temperature: Number, descending: bool, mask: Tensor | None
-) -> Rows:
+def checked_rows(
+    values: Tensor, offsets: Tensor, method: object, temperature: Temperature, mask: Tensor | None
+) -> tuple[Rows, Number]:
+    """Rows, and the temperature of their order."""
     rows = Rows.checked(values, offsets, mask)
-    _check.temperature(temperature, rows.columns, -1)
-    _check.flag("descending", descending)
-    return rows
+    tau = found_temperature(temperature, rows, None, method)
+    _check.temperature(tau, rows.columns, -1)
+    return rows, tau
 
 
 def _order(
@@ -189,6 +233,22 @@ def _order(
     descending: bool,
 ) -> Tensor:
     served = method_of(operator, method)
+    plain = _padded_order(operator, padded, rows, method, temperature, descending)
+    if not (isinstance(served, FSumMethod) and served.walked and rows.values.shape[0]):
+        return plain(rows.values, temperature)
+    settings = rows.wide(), rows.number(temperature), descending, plain, served.number
+    return fused.run(kernel, *settings, tensors=(rows.offsets,)).to(rows.values.dtype)
+
+
+def _padded_order(
+    operator: str,
+    padded: Callable[..., Tensor],
+    rows: Rows,
+    method: object,
+    temperature: Number,
+    descending: bool,
+) -> Callable[[Tensor, Number], Tensor]:
+    """The same by an operator of matrices, as a function of scores and temperature."""
 
     def plain(x: Tensor, temperature: Number) -> Tensor:
         def compute(x: Tensor, part: Bucket) -> Tensor:
@@ -198,10 +258,7 @@ def _order(
 
         return rows.per_score(compute, x)
 
-    if not (isinstance(served, FSumMethod) and served.walked and rows.values.shape[0]):
-        return plain(rows.values, temperature)
-    settings = rows.wide(), rows.number(temperature), descending, plain, served.number
-    return fused.run(kernel, *settings, tensors=(rows.offsets,)).to(rows.values.dtype)
+    return plain
 
 
 def permutation_cross_entropy(
@@ -210,7 +267,7 @@ def permutation_cross_entropy(
     target: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     descending: bool = False,
     mask: Tensor | None = None,
     ignore_index: int = -100,
@@ -229,7 +286,8 @@ def permutation_cross_entropy(
     >>> losses.numpy().round(3)
     array([0.17 , 0.063, 0.104, 0.   ], dtype=float32)
     """
-    rows = _ordered_rows(values, offsets, temperature, descending, mask)
+    _check.flag("descending", descending)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
     _check.ragged.places("target", target, values, rows.offsets, ignore_index)
     served = method_of("permutation_cross_entropy", method)
     placed = computation("permutation_cross_entropy", method)
@@ -247,8 +305,8 @@ def permutation_cross_entropy(
         return rows.per_score(compute, x)
 
     if not (isinstance(served, FSumMethod) and served.walked and x.shape[0]):
-        return plain(x, temperature).to(values.dtype)
-    settings = x, rows.number(temperature), descending, plain, served.number
+        return plain(x, tau).to(values.dtype)
+    settings = x, rows.number(tau), descending, plain, served.number
     tensors = rows.offsets, *places
     return fused.run(kernels.placement, *settings, tensors=tensors).to(values.dtype)
 
@@ -259,45 +317,77 @@ def permutation_cross_entropy(
 def soft_quantile(
     values: Tensor,
     offsets: Tensor,
-    q: float | Tensor,
+    q: float | Sequence[float] | Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     mask: Tensor | None = None,
+    interpolation: str = "inverse",
+    within: bool = False,
+    weights: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """`so.soft_quantile` of every row: (rows,), or (m, rows) for m of them.
 
-    Values, offsets, temperature and mask are those of `so.ragged.soft_topk`, q and method those of
-    `so.soft_quantile`; a row without scores has NaN. Nothing is sorted where the method is a
-    density: since F is even, the quantile of a row is the threshold of a soft top-k with
-    k = (1 - q) n.
+    Values, offsets, temperature and mask are those of `so.ragged.soft_topk`, the others those of
+    `so.soft_quantile`, weights (total,); a row without scores has NaN. Nothing is sorted where the
+    method is a density: since F is even, the quantile of a row is the threshold of a soft top-k
+    with k = (1 - q) n. With `within` or weights rows of about the same length are padded together.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([1.0, 2.0, 4.0, 8.0, 3.0]), torch.tensor([0, 4, 4, 5])
     >>> so.ragged.soft_quantile(values, offsets, 0.6, temperature=0.1).numpy().round(3)
     array([3.978,   nan, 3.022], dtype=float32)
     """
-    rows = Rows.checked(values, offsets, mask)
-    _check.temperature(temperature, rows.columns, -1)
+    if hard is not False:
+        both = partial(soft_quantile, within=within), limits.quantile, hard
+        common = {"mask": mask, "interpolation": interpolation, "weights": weights}
+        soft: dict[str, Any] = {"method": method, "temperature": temperature}
+        return straight_through(*both, (values, offsets, q), common, **soft)
+    rows, tau = checked_rows(values, offsets, method, temperature, mask)
+    q = _check.quantiles.as_tensor(q)
     _check.q(q, rows.columns, -1)
-    served = method_of("soft_quantile", method)
-    levels = _axis.leading_last(q, values)
-    if isinstance(served, FSumMethod) and served.number >= 0 and _seen(rows):
-        found = relaxations.quantiles(
-            rows.values, rows.offsets, levels, rows.number(temperature), served.density
-        )
+    _check.choice("interpolation", interpolation, INTERPOLATIONS)
+    _check.quantiles.within(within, interpolation)
+    if weights is not None:
+        _check.quantiles.weights(weights, values, interpolation)
+        weights = weights.expand(values.shape)
+    served, levels = method_of("soft_quantile", method), _axis.leading_last(q, values)
+    at = points_of(rows, served, tau)
+    if at is not None and weights is None and not within:
+        n = rows.present.unsqueeze(-1)
+        if interpolation == "inverse":
+            found = at(levels * n)
+        else:
+            found = interpolated(at, levels, n, interpolation)
     else:
-        found = rows.per_row(partial(_padded_quantile, levels, method, temperature))
+        options = {"interpolation": interpolation, "within": within, "method": method}
+        found = rows.per_row(partial(_padded_quantile, levels, tau, weights, options))
     return _axis.leading(found.to(values.dtype), q, -1, keepdim=False)
 
 
+def points_of(rows: Rows, served: Method, temperature: Number) -> Callable[[Tensor], Tensor] | None:
+    """Where FSum has given levels, of rows where they are; None if no kernel takes them."""
+    if not (isinstance(served, FSumMethod) and served.number >= 0 and _seen(rows)):
+        return None
+    tau, density = rows.number(temperature), served.density
+    return lambda levels: relaxations.points(rows.values, rows.offsets, levels, tau, density)
+
+
 def _padded_quantile(
-    levels: Tensor, method: object, temperature: Number, x: Tensor, part: Bucket
+    levels: Tensor,
+    temperature: Number,
+    weights: Tensor | None,
+    options: Mapping[str, Any],
+    x: Tensor,
+    part: Bucket,
 ) -> Tensor:
     own = levels[part.rows] if levels.dim() > 1 and levels.shape[0] > 1 else levels
     q = own.movedim(-1, 0) if own.dim() > 1 else own
-    tau = of(temperature, part)
-    return ops.soft_quantile(x, q, method=method, temperature=tau, mask=part.mask).movedim(0, -1)
+    numbers: dict[str, Any] = {"temperature": of(temperature, part), "mask": part.mask}
+    if weights is not None:
+        numbers["weights"] = part.pad(weights)
+    return ops.soft_quantile(x, q, **numbers, **options).movedim(0, -1)
 
 
 def soft_median(
@@ -305,8 +395,9 @@ def soft_median(
     offsets: Tensor,
     *,
     method: str | Density | object = "laplace",
-    temperature: float | Tensor = 1.0,
+    temperature: Temperature = 1.0,
     mask: Tensor | None = None,
+    hard: bool = False,
 ) -> Tensor:
     """`so.ragged.soft_quantile` with q = 1/2.
 
@@ -315,4 +406,5 @@ def soft_median(
     >>> so.ragged.soft_median(values, offsets, temperature=0.5).numpy().round(3)
     array([2.063, 7.   ], dtype=float32)
     """
-    return soft_quantile(values, offsets, 0.5, method=method, temperature=temperature, mask=mask)
+    options: dict[str, Any] = {"temperature": temperature, "mask": mask, "hard": hard}
+    return soft_quantile(values, offsets, 0.5, method=method, **options)

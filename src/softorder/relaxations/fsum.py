@@ -8,11 +8,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
-from softorder.kernels.formulas import at_hand
+from softorder.kernels.formulas import at_hand, with_gradient_of
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import levels_of as levels_of_all
@@ -101,7 +102,7 @@ class FSumMethod(Method):
         n, own = scores.shape[-1], scores.unsqueeze(-2)
         t = self.permuted(scores, own, temperature, descending, n).squeeze(-2)
         behind = -math.inf if descending else math.inf
-        return torch.where(t == -math.inf, behind, t)
+        return _check.dense_gradient(torch.where(t == -math.inf, behind, t))
 
     def soft_quantile(self, scores: Tensor, q: Tensor, temperature: Tensor) -> Tensor:
         if few(q):
@@ -136,6 +137,19 @@ class FSumMethod(Method):
         """t with Σ_i w_i F((t - x_i)/τ) = q Σ_i w_i."""
         total = torch.where(scores > -math.inf, weights.double(), 0.0).sum(-1, keepdim=True)
         return points(scores, q * total, temperature, self.density, weights)
+
+    def ranks_of_many(self, scores: Tensor, weights: Tensor, temperature: Tensor) -> Tensor:
+        """1/2 + Σ_j w_j F((x_j - x_i)/τ): places from the top, where score j is there w_j times.
+
+        Anything for what takes no part.
+        """
+        rows = sort_rows(scores)
+        x, w = (v.gather(-1, rows.order) for v in (scores, weights))
+        below = fsum(x, x, w, temperature, self.density, counts=(rows.count, rows.count))
+        certain = torch.where(scores == math.inf, weights, 0.0).sum(-1, keepdim=True)
+        finite = torch.where(scores.isfinite(), weights, 0.0).sum(-1, keepdim=True)
+        above = certain + finite - rows.to_origin(below)
+        return rows.spoil(0.5 + torch.where(scores.isfinite(), above, certain / 2))
 
     def fsum_inverse(self, scores: Tensor, levels: Tensor, temperature: Tensor) -> Tensor:
         if few(levels):
@@ -177,18 +191,26 @@ class FSumMethod(Method):
 
     def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
-        x, counts = scores.gather(-1, rows.order), (rows.count, rows.count)
+        rows, x, temperature = rows.in_range(scores, temperature, rows.factor())
+        x, counts = x.gather(-1, rows.order), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts)
         return all_ranks(rows, below + 0.5, descending)
 
     def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
-        centre, rest = self._roots(scores, rows, rows.places() + 0.5, temperature)
-        return all_values(rows, ascending(centre + rest), descending)
+        factor, x = rows.factor(), scores
+        if factor is not None:
+            rows, x, tau = rows.in_range(scores, temperature, factor)
+            x, temperature = with_gradient_of(x, scores), with_gradient_of(tau, temperature)
+        centre, rest = self._roots(x, rows, rows.places() + 0.5, temperature)
+        t = ascending(centre + rest)
+        t = t if factor is None else with_gradient_of(t / factor, t)
+        return all_values(rows, t, descending)
 
     def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
         x = scores.double()
         rows = sort_rows(x)
+        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         centre, rest = self._roots(x, rows, levels_of(rows, descending, k), temperature)
         p = between(x, rows, centre, rest, temperature, descending, self.density)
         return p.to(scores.dtype)
@@ -202,6 +224,7 @@ class FSumMethod(Method):
     ) -> Tensor:
         x = scores.double()
         rows = sort_rows(x)
+        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         levels = levels_of_all(rows).double().expand(*x.shape[:-1], -1)
         centre, rest = self._roots(x, rows, levels, temperature)
         if not self._is_dense(rows, temperature):
@@ -252,7 +275,8 @@ class FSumMethod(Method):
         flat = (slope < torch.finfo(x.dtype).tiny) & t.isfinite() & (levels < rows.available)
         low, high = (torch.where(flat, v, 0.0) for v in neighbours)
         middle = 0.5 * low + 0.5 * high
-        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0)
+        most = torch.finfo(x.dtype).max
+        beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0).clamp(-most, most)
         return _nought(middle) + beside * _nought(column)
 
 

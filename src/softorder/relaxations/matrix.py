@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
 from softorder.relaxations._base import Method
 
@@ -29,11 +30,7 @@ class MatrixMethod(Method):
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
-        # Rows of P sum to 1, so it may be any place: near the scores little cancels.
-        middle = _middle(scores.detach())
-        if _check.known_finite(scores):
-            return middle + (p * (scores - middle).unsqueeze(-2)).sum(-1)
-        return middle + Completion.of(scores, descending).values_of(p, scores - middle)
+        return sorted_by(p, scores, descending)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
@@ -54,12 +51,33 @@ class MatrixMethod(Method):
         return torch.where(scores == -math.inf, 0.0, p)
 
 
-def _middle(scores: Tensor) -> Tensor:
-    """Of the finite scores of every row, a column; 0 where there are none."""
-    finite = scores.isfinite()
-    low, high = (torch.where(finite, scores, sign * math.inf) for sign in (1, -1))
-    middle = 0.5 * low.amin(-1, keepdim=True) + 0.5 * high.amax(-1, keepdim=True)
-    return torch.where(middle.isfinite(), middle, 0.0)
+def sorted_by(p: Tensor, scores: Tensor, descending: bool) -> Tensor:
+    """P x for a P whose rows sum to 1, completed by what infinities and NaN mean.
+
+    A row is measured from the score in its place, near which it is large: little cancels.
+    """
+    if _check.known_finite(scores):
+        start = _in_order(scores, descending)
+        return start + _beside(p, scores, start)
+    exceptions = Completion.of(scores, descending)
+    start = exceptions.complete_values(_in_order(scores, descending, exceptions.live))
+    start = torch.where(start.isfinite(), start, 0.0)
+    p = torch.where(exceptions.spoiled.unsqueeze(-1), 0.0, p)  # that no gradient passes
+    moved = _beside(p, exceptions.only_finite(scores), start)
+    return exceptions.complete_places(start + moved)
+
+
+def _in_order(scores: Tensor, descending: bool, live: Tensor | None = None) -> Tensor:
+    """The scores in order, those that are not live behind the others."""
+    x = -scores.detach() if descending else scores.detach()
+    x = sort(x if live is None else torch.where(live, x, math.inf)).values
+    return -x if descending else x
+
+
+def _beside(p: Tensor, scores: Tensor, start: Tensor) -> Tensor:
+    """Σ_i P_ji (x_i - start_j). What has no part in a row may be too far away for a product."""
+    gap = torch.where(p > 0, scores.unsqueeze(-2), start.unsqueeze(-1)) - start.unsqueeze(-1)
+    return (p * gap).sum(-1)
 
 
 def row_weights(k: Tensor, scores: Tensor, rows: int | None = None) -> Tensor:

@@ -42,9 +42,16 @@ def log_soft_topk(
     scores: Tensor, offsets: Tensor, k: Tensor, temperature: Tensor, density: Density
 ) -> Tensor:
     """log p, from a threshold and the formula above it."""
+    return density.anchored.log_cdf(distances(scores, offsets, k, temperature, density))
+
+
+def distances(
+    scores: Tensor, offsets: Tensor, k: Tensor, temperature: Tensor, density: Density
+) -> Tensor:
+    """u = (x - b)/τ of every score with its derivatives, as far as u is finite."""
     b = ragged.threshold(scores, offsets, k, temperature, number_of(density))
     segments = Segments(offsets, scores.shape[0])
-    return density.anchored.log_cdf(_distance(scores, segments, k, temperature, b, density, True))
+    return _distance(scores, segments, k, temperature, b, density, log=True)
 
 
 def _distance(
@@ -69,20 +76,20 @@ def _learns(*inputs: Tensor) -> bool:
     return any(value.requires_grad for value in inputs)
 
 
-def quantiles(
-    scores: Tensor, offsets: Tensor, q: Tensor, temperature: Tensor, density: Density
+def points(
+    scores: Tensor, offsets: Tensor, levels: Tensor, temperature: Tensor, density: Density
 ) -> Tensor:
-    """t (rows, m) with Σ_i F((t - x_i)/τ) = q n for q (m,) or (rows, m), in float64.
+    """t (rows, m) with Σ_i F((t - x_i)/τ) = level for levels (m,) or (rows, m), in float64.
 
-    F is even, so t is the threshold of a soft top-k with k = (1 - q) n: nothing is sorted.
+    F is even, so t is the threshold of a soft top-k with k = n - level: nothing is sorted.
     """
     x = scores.double()
     segments = Segments(offsets, x.shape[0])
     present = segments.add_up((x > -math.inf).double())
     middle = temperature * density.anchored.middle
     found = []
-    for level in q.expand(segments.count, q.shape[-1]).unbind(-1):
-        t = _threshold(x, segments, (1 - level) * present, temperature, density)
+    for level in levels.expand(segments.count, levels.shape[-1]).unbind(-1):
+        t = _threshold(x, segments, (present - level).clamp(min=0), temperature, density)
         found.append(torch.where(present > 0, t + middle, math.nan))
     return torch.stack(found, -1)
 

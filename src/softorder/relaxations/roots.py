@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from softorder import _check
 from softorder.densities import Density
 from softorder.kernels._density_numbers import number_of
 from softorder.kernels.formulas import beside, inverse
@@ -64,7 +65,16 @@ class _Implicit:
         """value / Σ_i f(u), and 0 where there is no root or no slope."""
         slope = self.at_roots(None)
         flat = (slope.detach() < torch.finfo(slope.dtype).tiny) | ~self.rooted
-        return torch.where(flat, 0.0, value / torch.where(flat, 1.0, slope))
+        slope = torch.where(flat, 1.0, slope)
+        if _check.eager() and not slope.requires_grad:
+            return torch.where(flat, 0.0, value / slope)
+        return torch.where(flat, 0.0, value * _reciprocal(slope))
+
+
+def _reciprocal(slope: Tensor) -> Tensor:
+    """1/slope, differentiated as e^-log slope: in a wide gap the square of a slope underflows."""
+    log = torch.log(slope)
+    return (1 / slope).detach() * torch.exp(log.detach() - log)
 
 
 def all_finite(centre: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:

@@ -131,7 +131,8 @@ def _sum_vjp(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
     if by_source:
         grads[0] = -sums.scale * sums.weighted(sums.at_sources(sums.slope(), upstream))
     if by_target:
-        grads[2] = sums.scale * upstream * sums.at_targets(sums.slope(), sums.w)
+        # in the order in which sources have it, so that what a score does to itself is exactly 0
+        grads[2] = sums.scale * (upstream * sums.at_targets(sums.slope(), sums.w))
     if by_weight:
         grads[4] = sums.by_weights(upstream)
     if by_temperature:

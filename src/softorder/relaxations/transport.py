@@ -10,10 +10,11 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
+from softorder.kernels.formulas import factor_for, multiplied, with_gradient_of
 from softorder.kernels.sort.rows import ascending
 from softorder.kernels.transport.windows import MAX_ENTRIES
-from softorder.relaxations import transport_rows
 from softorder.relaxations._base import Method, register
+from softorder.relaxations.matrix import sorted_by
 from softorder.relaxations.threshold import ThresholdMethod
 from softorder.relaxations.transport_forms import FORMS
 from softorder.relaxations.transport_solver import Cost, Transport
@@ -155,16 +156,22 @@ class Sinkhorn(Method):
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         finite = scores.isfinite()
         x = torch.where(finite, scores, 0.0).double()
+        factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
+        if factor is not None and self._transport.homogeneous:
+            x = with_gradient_of(factor * x, x)
+            temperature = with_gradient_of(multiplied(temperature, factor), temperature)
+            moving = torch.where(finite, x, scores.double())
+        else:
+            factor, moving = None, scores
         middle = x.detach().sum(-1, keepdim=True) / finite.sum(-1, keepdim=True).clamp(min=1)
-        beside = torch.where(finite, x - middle, 0.0)
-        moved = self._transport.sums(scores, temperature, descending, beside)
-        if moved is None:
-            p = self._sorted(scores, temperature, descending)
-            spoiled = scores.isnan().any(-1, keepdim=True)
-            p = torch.where(spoiled.unsqueeze(-1), 0.0, p)  # that no gradient passes
-            moved = torch.where(spoiled, math.nan, (p * beside.unsqueeze(-2)).sum(-1))
-        values = middle + moved
-        values = transport_rows.complete(values, scores, descending)
+        moved = self._transport.sums(moving, temperature, descending, x - middle)
+        if moved is not None:
+            values = middle + moved
+        else:
+            p = self._sorted(moving, temperature, descending)
+            values = sorted_by(p, moving.double(), descending)
+        if factor is not None:
+            values = with_gradient_of(values / factor, values)
         values = -ascending(-values) if descending else ascending(values)
         return values.to(scores.dtype)
 

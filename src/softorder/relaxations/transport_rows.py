@@ -47,15 +47,3 @@ def near(
     scale = scale_of(temperature.detach()).squeeze(-1)
     count = reached(values, levels, scale, -math.log(torch.finfo(dtype).smallest_normal) + 20)
     return order[..., :count].unsqueeze(-2)
-
-
-def complete(values: Tensor, scores: Tensor, descending: bool) -> Tensor:
-    """Sorted values, completed by +inf and by what takes no part, which goes last."""
-    place = torch.arange(values.shape[-1], device=values.device)
-    certain = (scores == math.inf).sum(-1, keepdim=True)
-    present = (scores > -math.inf).sum(-1, keepdim=True)
-    spoiled = values.isnan()
-    if descending:
-        values = torch.where((place >= present) & ~spoiled, -math.inf, values)
-        return torch.where((place < certain) & ~spoiled, math.inf, values)
-    return torch.where((place >= present - certain) & ~spoiled, math.inf, values)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from softorder import _check
 from softorder.kernels import transport
+from softorder.kernels.formulas import factor_for, multiplied
 from softorder.kernels.sort.rows import SortedRows
 from softorder.kernels.transport import long_rows
 from softorder.kernels.transport.reference import Solution
@@ -55,6 +56,11 @@ class Transport:
         """Whether cost and anchors are those of the papers."""
         return self._cost == "squared" and self._anchors is None
 
+    @property
+    def homogeneous(self) -> bool:
+        """Whether scores and ε may be multiplied by one number."""
+        return not callable(self._cost)
+
     def rows(
         self,
         scores: Tensor,
@@ -70,6 +76,7 @@ class Transport:
         scores = scores.double()
         rows = transport_rows.with_infinities(scores)
         x = scores if rows is None else torch.where(scores.isfinite(), scores, 0.0)
+        x, temperature = self._in_range(x, temperature)
         if thresholds < 1:
             p, solution = _one_anchor(x, temperature)[..., :k, :].to(dtype), _nothing_to_solve(x)
         else:
@@ -88,7 +95,8 @@ class Transport:
         n, plain = scores.shape[-1], _check.eager() and self.usual and self._solver == "newton"
         if n < long_rows.LONG or not plain or not _check.known_finite(scores):
             return None
-        gains = (-2 if descending else 2) * scores
+        x, temperature = self._in_range(scores, temperature)
+        gains = (-2 if descending else 2) * x
         levels, total = transport_rows.levels(scores, None, n - 1, descending)
         solution = self._solve(gains.unsqueeze(-2), levels, total, temperature)
         return plan_sums(gains, temperature, of, levels, total, solution, self._max_entries)
@@ -100,6 +108,7 @@ class Transport:
         scores = scores.double()
         rows = transport_rows.with_infinities(scores)
         x = scores if rows is None else torch.where(scores.isfinite(), scores, 0.0)
+        x, temperature = self._in_range(x, temperature)
         inner = tuple(k for k in ks if k <= thresholds)
         logs = [0 * _one_anchor(x, temperature)] * (len(ks) - len(inner))  # k = n takes everything
         if inner:
@@ -112,6 +121,15 @@ class Transport:
         certain = masses.log_of(certain[..., [k - 1 for k in ks], :])
         here = scores.isfinite().unsqueeze(-2) & ~certain.isnan()  # NaN is that of the whole row
         return torch.where(here, found, certain)
+
+    def _in_range(self, x: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+        """Finite scores and ε such that no sum of gains overflows: all that counts is gains/ε."""
+        if not self.homogeneous or x.shape[-1] == 0:
+            return x, temperature
+        factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
+        if factor is None:
+            return x, temperature
+        return factor * x, multiplied(temperature, factor)
 
     def _problem(
         self, scores: Tensor, x: Tensor, rows: SortedRows | None, descending: bool, thresholds: int

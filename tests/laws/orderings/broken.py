@@ -193,6 +193,9 @@ BROKEN = {
         _RANK, lambda t, x: t if t.dim() < 2 else t / 2
     ),
     "hard_is_the_limit_with_the_soft_gradient": _without(_SORT, "hard"),
+    "rows_of_different_lengths_are_rows_alone": _before(
+        _RANK, lambda x: 2 * x if x.is_nested else x
+    ),
     # inputs
     "result_has_the_dtype_of_the_scores": _after(_RANK, lambda r: r.float()),
     "any_axis_will_do": _before(_SORT, lambda x: x / x.shape[0]),

@@ -1,9 +1,11 @@
-"""Laws of the forms that arguments may have: several axes, numbers that kept theirs, hard=True."""
+"""Laws of the forms that arguments may have: several axes, kept ones, hard=True, jagged rows."""
+
+import torch
 
 from tests.laws.close import assert_close
-from tests.laws.forms import _agree, _joined
+from tests.laws.forms import _agree, _joined, _shorter_and_shorter
 from tests.laws.inputs import _with_mirror, _without_the_last
-from tests.laws.orderings.binding import orderings
+from tests.laws.orderings.binding import binds, orderings
 
 
 @orderings
@@ -21,6 +23,15 @@ def numbers_may_keep_their_axis(op, problem):
     expected, temperature = op.solve(problem), problem.temperature.unsqueeze(-1)
     assert_close(op(problem.scores, temperature=temperature), expected)
     assert_close(op(problem.scores.T, temperature=temperature.T, dim=0), expected)
+
+
+@binds("soft_rank", "soft_sort", "soft_quantile", "fsum")
+def rows_of_different_lengths_are_rows_alone(op, problem):
+    scores, rows = _shorter_and_shorter(problem.scores)
+    found = op(scores, temperature=problem.temperature)
+    found = found.values() if found.is_nested else found.flatten()
+    each = [op(row, temperature=tau) for row, tau in zip(rows, problem.temperature, strict=True)]
+    assert_close(found, torch.cat(each), atol=1e-10)  # quantiles by another solver
 
 
 @orderings

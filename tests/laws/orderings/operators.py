@@ -39,6 +39,8 @@ def _along(function):
 
 def _to_the_end(result, dim):
     """The axis of the scores behind the rows; several of them as one."""
+    if result.is_nested:  # which has it there
+        return result
     if isinstance(dim, int):
         return result.movedim(dim, -1)
     if dim is None:

@@ -115,19 +115,24 @@ def between(
 
     `excess` is the level without the number of sources up to `below`.
     """
-    gap = (above - below) / tau
-    s, behind = _distances(L, R, gap, excess)
+    width = above - below
+    s, behind = _distances(L, R, width, excess, tau)
     inner = (L > 0) & (R > 0)
-    s, behind = (torch.where(inner, torch.minimum(v.clamp(min=0), gap), v) for v in (s, behind))
+    s, behind = (torch.where(inner, torch.minimum(v.clamp(min=0), width), v) for v in (s, behind))
     from_above = (L == 0) | (inner & (s > behind))
-    return torch.where(from_above, above, below), torch.where(from_above, -behind, s) * tau
+    return torch.where(from_above, above, below), torch.where(from_above, -behind, s)
 
 
-def _distances(L: Tensor, R: Tensor, gap: Tensor, excess: Tensor) -> tuple[Tensor, Tensor]:
-    """s and s' with R e^-s' - L e^-s = 2 excess and s + s' = gap, without cancellation."""
-    both = torch.sqrt(excess**2 + L * R * torch.exp(-gap))
+def _distances(
+    L: Tensor, R: Tensor, width: Tensor, excess: Tensor, tau: Tensor
+) -> tuple[Tensor, Tensor]:
+    """τ s and τ s' with R e^-s' - L e^-s = 2 excess and τ (s + s') = width, nothing cancelling.
+
+    The width may be too large to be measured in τ.
+    """
+    both = torch.sqrt(excess**2 + L * R * torch.exp(-width / tau))
     log_left, log_right = torch.log(L), torch.log(R)
-    middle = 0.5 * (gap + log_left - log_right)
-    ahead = torch.where(excess < 0, log_left - torch.log(both - excess), middle)
-    behind = torch.where(excess > 0, log_right - torch.log(both + excess), gap - ahead)
-    return torch.where(excess > 0, gap - behind, ahead), behind
+    middle = 0.5 * (width + tau * (log_left - log_right))
+    ahead = torch.where(excess < 0, tau * (log_left - torch.log(both - excess)), middle)
+    behind = torch.where(excess > 0, tau * (log_right - torch.log(both + excess)), width - ahead)
+    return torch.where(excess > 0, width - behind, ahead), behind

@@ -11,6 +11,7 @@ from torch import Tensor
 from softorder.densities import BUILT_IN, Density
 from softorder.kernels._autograd import by_autograd
 from softorder.kernels._density_numbers import density_of
+from softorder.kernels.formulas import factor_for, multiplied
 from softorder.kernels.fsum import laplace, uniform
 from softorder.kernels.fsum.problem import Problem, Split, places
 from softorder.kernels.threshold import solve
@@ -59,13 +60,30 @@ def invert(
     problem = Problem.of(x, x, None, temperature, count, None)
     if sources.shape[-1] == 0 or levels.numel() == 0:
         centre = rest = levels
-    elif law in _LINEAR:
-        centre, rest = _LINEAR[law].invert(problem, levels)
+    elif (factor := factor_for(_most(problem))) is None:
+        centre, rest = _roots(problem, sources, levels, temperature, law)
     else:
-        centre, rest = _invert_by_thresholds(sources, levels, temperature, problem.sources, law)
+        sources, temperature = factor * sources, multiplied(temperature, factor)
+        x = Split.of(sources)
+        problem = Problem.of(x, x, None, temperature, count, None)
+        found = _roots(problem, sources, levels, temperature, law)
+        centre, rest = (value.double() / factor for value in found)
     low, high = levels <= 0, levels >= problem.sources
     centre = torch.where(low, -math.inf, torch.where(high, math.inf, centre))
     return centre.to(sources.dtype), torch.where(low | high, 0.0, rest).to(sources.dtype)
+
+
+def _most(problem: Problem) -> Tensor:
+    """The largest |x| of every row: at one of its ends."""
+    return problem.x.value[..., [0, -1]].abs().amax(-1, keepdim=True)
+
+
+def _roots(
+    problem: Problem, sources: Tensor, levels: Tensor, temperature: Tensor, law: Density
+) -> tuple[Tensor, Tensor]:
+    if law in _LINEAR:
+        return _LINEAR[law].invert(problem, levels)
+    return _invert_by_thresholds(sources, levels, temperature, problem.sources, law)
 
 
 # ---- densities without a linear algorithm -------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from softorder import _check
 from softorder.kernels import _autograd
 from softorder.kernels._operators import no_gradient
+from softorder.kernels.formulas import at_hand, factor_for, multiplied, with_gradient_of
 from softorder.kernels.network import layers
 from softorder.kernels.network.program import program
 from softorder.kernels.network.wires import Wires
@@ -78,10 +80,21 @@ def _values(
     k: int,
 ) -> Tensor:
     plan = program(x.shape[-1], k, kind, x.device)
+    factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
+    if factor is not None and x.dtype is not torch.float64 and at_hand(factor):
+        # products of scores and gradients overflow, too
+        settings = temperature, descending, kind, comparator, k
+        return _values(x.double(), count, *settings).to(x.dtype)
+    if factor is not None:
+        x, temperature = (
+            with_gradient_of(factor * x, x),
+            with_gradient_of(multiplied(temperature, factor), temperature),
+        )
     start, values = layers.wires_first(x, descending)
     values, _ = layers.forward(plan, values, comparator, count, temperature)
     t = values.index_select(0, plan.outputs).movedim(0, -1)
-    return start + (-t if descending else t)
+    t = start + (-t if descending else t)
+    return t if factor is None else with_gradient_of(t / factor, t)
 
 
 def _rows(
@@ -95,7 +108,12 @@ def _rows(
 ) -> Tensor:
     """Values in float64: steep comparators enlarge their rounding errors, not those of the rows."""
     plan = program(x.shape[-1], k, kind, x.device)
-    _, values = layers.wires_first(x.double(), descending)
+    wide = x.double()
+    factor = factor_for(wide.detach().abs().amax(-1, keepdim=True))
+    if factor is not None:
+        wide, temperature = factor * wide, multiplied(temperature, factor)
+    _, values = layers.wires_first(wide, descending)
     values, kept = layers.forward(plan, values, comparator, count, temperature)
     kept = [keep.to(x.dtype) for keep in kept]
-    return layers.back_to_front(plan, values.to(x.dtype), kept).movedim(0, -1)
+    like = values.clamp(-1, 1).to(x.dtype)  # they count by 0, and may be too large
+    return layers.back_to_front(plan, like, kept).movedim(0, -1)

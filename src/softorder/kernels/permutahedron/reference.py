@@ -16,6 +16,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import _autograd, isotonic
 from softorder.kernels._operators import no_gradient
+from softorder.kernels.formulas import factor_for
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
 
@@ -83,11 +84,27 @@ def _ranks(
         places = places.log()
     # Measured from the middle one, so that an outlier does not cost the others their digits.
     middle = (there.sum(-1, keepdim=True) // 2).clamp(max=x.shape[-1] - 1)
-    z = (z - z.detach().gather(-1, middle)) / temperature.unsqueeze(-1)
-    ranks, first = _project(z, places, there, entropic)
+    s = (z - z.detach().gather(-1, middle)) / temperature.unsqueeze(-1)
+    far = (there & ~(s.detach() * x.shape[-1]).isfinite()).any(-1, keepdim=True)
+    if not _check.at_hand(far) or bool(far.any()):
+        s = torch.where(far, _capped(torch.where(far, z, 0.0), temperature), s)
+    ranks, first = _project(s, places, there, entropic)
     if entropic:
         ranks = ranks.exp()
     return torch.empty_like(ranks).scatter(-1, order, ranks).to(x.dtype), first
+
+
+def _capped(z: Tensor, temperature: Tensor) -> Tensor:
+    """z/τ where that overflows: the sum of its gaps, each of them at most 4 n.
+
+    Blocks on either side of such a gap are not pooled: the means of their places differ by less
+    than n, and the logarithms of sums of these by less still.
+    """
+    most = 4.0 * z.shape[-1]
+    gap = (z[..., :-1] - z[..., 1:]) / temperature.unsqueeze(-1)
+    near = gap.detach() < most
+    gap = torch.where(near, gap, most)
+    return torch.nn.functional.pad(-gap.cumsum(-1), (1, 0))
 
 
 def _values(
@@ -96,7 +113,11 @@ def _values(
     """Sorted, first the live ones; and the blocks."""
     z, _, there = _from_the_top(x.double(), live, negated=not descending)
     target = _places_down(there) / temperature.unsqueeze(-1)
+    factor = None if entropic else factor_for(z.detach().abs().amax(-1, keepdim=True))
+    if factor is not None:  # which "kl" does without: it adds no scores
+        z, target = factor * z, factor * target
     t, first = _project(target.expand_as(z), z, there, entropic)
+    t = t if factor is None else t / factor
     return (t if descending else -t).to(x.dtype), first
 
 

@@ -22,13 +22,15 @@ def rows(
     """The first k rows, and centre and rest of their k + 1 thresholds."""
     scores, n = scores.contiguous(), scores.shape[-1]
     rows = sort_rows(scores)
+    factor = rows.factor() if scores.dtype is torch.float64 else None
+    rows, x, tau = rows.in_range(scores, temperature, factor)
     levels = levels_of(rows, descending, k)
-    centre, rest = _thresholds(rows.values.double(), levels, temperature, rows.count, density)
+    centre, rest = _thresholds(rows.values.double(), levels, tau, rows.count, density)
     p = scores.new_empty(*scores.shape[:-1], k, n)
-    _call("permutation_forward", scores, centre, rest, temperature, descending, density, p)
+    _call("permutation_forward", x, centre, rest, tau, descending, density, p)
     if rows.finite is not None:
-        p = rows.with_certain(scores, p, descending)
-    return p, centre, rest
+        p = rows.with_certain(x, p, descending)
+    return p, *((centre, rest) if factor is None else (centre / factor, rest / factor))
 
 
 def _thresholds(

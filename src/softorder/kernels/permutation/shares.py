@@ -36,7 +36,8 @@ class Edge(NamedTuple):
 def edge(centre: Tensor, rest: Tensor, scores: Tensor, scale: Tensor) -> Edge:
     """Broadcasts thresholds against scores."""
     finite = centre.isfinite() & scores.isfinite()
-    u = torch.where(finite, (centre - scores) + rest, 0.0) * scale
+    most = torch.finfo(scores.dtype).max  # beyond, logarithms of tails would be infinite too soon
+    u = (torch.where(finite, (centre - scores) + rest, 0.0) * scale).clamp(-most, most)
     right = torch.where(finite, u > 0, centre > 0)
     return Edge(torch.where(right, u, -u), finite, right)
 

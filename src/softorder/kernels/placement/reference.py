@@ -24,9 +24,9 @@ def losses(
 ) -> tuple[Tensor, ...]:
     values, order = sort_scores(scores)
     rows, law = rows_of(values.double(), order), density_of(density)
+    rows, x, temperature = rows.in_range(scores.double(), temperature, rows.factor())
     roots = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
-    places = first, last
-    found = losses_between(law, rows, scores.double(), roots, temperature, places, descending)
+    found = losses_between(law, rows, x, roots, temperature, (first, last), descending)
     order, slope = order.int(), found.new_zeros(slopes_of(scores, density))
     return found, values, order, torch.zeros_like(found), slope, torch.full_like(order, -1)
 
@@ -75,13 +75,15 @@ def vjp(
     """What the losses ask of scores and thresholds, and what these pass on to the scores."""
     scores, values, order, *_, first, last = kept
     rows, law = rows_of(values.double(), order.long()), density_of(density)
+    factor = rows.factor()
+    rows, scores, temperature = rows.in_range(scores.double(), temperature, factor)
     temperature = temperature.expand(scores.shape[:-1])
     centre, rest = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
 
     def directly(x: Tensor, at: Tensor, tau: Tensor) -> Tensor:
         return losses_between(law, rows, x, (at, rest), tau, (first, last), descending)
 
-    inputs = scores.double(), centre, temperature
+    inputs = scores, centre, temperature
     by, pulls, heat = _autograd.vjp(directly, inputs, upstream.double())
     if rows.n > 1:
         moved, heated = _pass_on(rows, law, pulls[..., 1:-1], centre, rest, temperature)
@@ -89,7 +91,9 @@ def vjp(
     if rows.spoiled is not None:
         by = torch.where(scores.isfinite() & ~rows.spoiled, by, 0.0)
         heat = torch.where(rows.spoiled.squeeze(-1), 0.0, heat)
-    by = by.to(scores.dtype)
+    if factor is not None:
+        by, heat = factor * by, factor.squeeze(-1) * heat
+    by = by.to(values.dtype)
     return by, heat if by_temperature else no_gradient(by)
 
 

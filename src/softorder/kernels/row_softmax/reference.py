@@ -16,7 +16,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels import _autograd
 from softorder.kernels._operators import no_gradient
-from softorder.kernels.formulas import column, inverse
+from softorder.kernels.formulas import column, factor_for, inverse, multiplied
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
 from softorder.kernels.sort.rows import sums_before, ties
@@ -63,6 +63,9 @@ def _finite_rows(
 ) -> Tensor:
     """Of finite scores, of which only what is live (None: all) takes part."""
     n = x.shape[-1]
+    factor = factor_for(x.detach().abs().amax(-1, keepdim=True)) if n else None
+    if factor is not None:
+        x, temperature = factor * x, multiplied(temperature, factor)
     ordered = sort((x if live is None else torch.where(live, x, torch.inf)).detach())
     place = torch.arange(k, device=x.device).expand(*x.shape[:-1], k)
     count = torch.full_like(x[..., :1], n) if live is None else live.sum(-1, keepdim=True)
@@ -103,14 +106,30 @@ def _softsort(
 def _neuralsort(
     x: Tensor, live: Tensor | None, order: _Order, place: Tensor, count: Tensor
 ) -> Tensor:
-    """Large parts of the logits cancel: in float64.
-
-    A common shift of the scores shifts whole rows of them: start from the smallest.
-    """
-    x = x.double() - x.detach().gather(-1, order.places[..., :1])
+    """Large parts of the logits cancel: these are for derivatives only, and in float64."""
+    x = x.double()
+    drop = _drop(x.detach().gather(-1, order.places), place, count)
+    drop = torch.empty_like(drop).scatter(-1, order.places.unsqueeze(-2).expand(drop.shape), drop)
+    x = x - x.detach().gather(-1, order.places[..., :1])
     distances = _distances(x if live is None else torch.where(live, x, 0.0), order, count.double())
     slope = (2 * place + 1 - count).unsqueeze(-1)
-    return slope * x.unsqueeze(-2) - distances.unsqueeze(-2)
+    logits = slope * x.unsqueeze(-2) - distances.unsqueeze(-2)
+    return (logits - logits.detach()) - drop
+
+
+def _drop(ordered: Tensor, place: Tensor, count: Tensor) -> Tensor:
+    """How far the logits of row j are below that of the score in place j, (..., k, n) in order.
+
+    Of sorted scores, from p to i > p: Σ_{m=p}^{i-1} (2(m - p) + 1) (x_{m+1} - x_m), and likewise
+    on the other side. All terms are positive, so that an outlier costs the others no digits.
+    """
+    gap = ordered.diff(dim=-1)
+    m = torch.arange(gap.shape[-1], device=gap.device)
+    gap = torch.where(m + 1 < count, gap, 0.0).unsqueeze(-2)
+    ahead = m - place.unsqueeze(-1)
+    above = torch.where(ahead >= 0, (2 * ahead + 1) * gap, 0.0).cumsum(-1)
+    below = torch.where(ahead < 0, -(2 * ahead + 1) * gap, 0.0).flip(-1).cumsum(-1).flip(-1)
+    return torch.nn.functional.pad(above, (1, 0)) + torch.nn.functional.pad(below, (0, 1))
 
 
 _LOGITS: dict[str, Callable[..., Tensor]] = {"softsort": _softsort, "neuralsort": _neuralsort}

@@ -99,10 +99,9 @@ class Completion:
         place = torch.arange(t.shape[-1], device=t.device)
         return torch.where(place >= self.present, last, math.inf).to(t.dtype)
 
-    def values_of(self, p: Tensor, scores: Tensor) -> Tensor:
-        """Sorted values by a completed P: those of the finite scores are means of these."""
-        _, inside = self._sources(p.shape[-2])
-        t = (p * self.only_finite(scores).unsqueeze(-2)).sum(-1)
+    def complete_places(self, t: Tensor) -> Tensor:
+        """Sorted values from those of the finite scores that are in their places already."""
+        _, inside = self._sources(t.shape[-1])
         return self.spoil(torch.where(inside, t, self._infinities(t)))
 
     # ---- ranks, (..., n)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from softorder.kernels.formulas import at_hand
+from softorder.kernels.formulas import at_hand, factor_for, far_from_zero, multiplied
 from softorder.kernels.sort.contract import sort
 
 
@@ -24,6 +24,7 @@ class SortedRows:
     finite: Tensor | None  # how many scores are finite
     present: Tensor | None  # how many are not -inf
     spoiled: Tensor | None  # whether one is NaN
+    most: float = math.inf  # no |score| of any row is larger
 
     @property
     def n(self) -> int:
@@ -65,6 +66,24 @@ class SortedRows:
     def places(self) -> Tensor:
         return torch.arange(self.n, device=self.values.device)
 
+    def factor(self) -> Tensor | None:
+        """What scores and τ are to be multiplied by, so that no sum of differences overflows."""
+        if self.n == 0 or self.most <= far_from_zero(self.values.dtype):
+            return None
+        last = self.values[..., -1:]
+        if self.finite is not None:
+            last = self.values.gather(-1, (self.finite - 1).clamp(min=0))
+        return factor_for(torch.maximum(self.values[..., :1].abs(), last.abs()))
+
+    def in_range(
+        self, scores: Tensor, temperature: Tensor, factor: Tensor | None
+    ) -> tuple[SortedRows, Tensor, Tensor]:
+        """These rows, their scores as they came and τ, multiplied by it."""
+        if factor is None:
+            return self, scores, temperature
+        rows = replace(self, values=factor * self.values)
+        return rows, factor * scores, multiplied(temperature, factor)
+
     def ranges(self, descending: bool) -> tuple[Tensor, Tensor]:
         """The places [first, last), from 0, that every score shares with its equals.
 
@@ -97,8 +116,10 @@ def sort_rows(scores: Tensor) -> SortedRows:
 
 def rows_of(values: Tensor, order: Tensor) -> SortedRows:
     """The same from rows that are in ascending order already, NaN last."""
-    if at_hand(values) and bool(values[..., [0, -1]].isfinite().all()):
-        return SortedRows(values, order, None, None, None)
+    if at_hand(values):
+        most = values[..., [0, -1]].abs().amax().item() if values.numel() else 0.0
+        if math.isfinite(most):
+            return SortedRows(values, order, None, None, None, most)
     n = values.shape[-1]
     absent = (values == -math.inf).sum(-1, keepdim=True)
     spoiled = values[..., -1:].isnan()

@@ -7,8 +7,9 @@ from typing import Any
 from torch import Tensor
 
 from softorder import _check
-from softorder.nn._choices import best, straight_through
+from softorder.nn._choices import best
 from softorder.ops import soft_topk
+from softorder.ops._straight import with_value
 
 
 def topk_activation(
@@ -52,7 +53,7 @@ def topk_activation(
     _check.scores(x, dim)
     _check.count("k", k, least=1, most=x.shape[dim])
     p = soft_topk(x, k, method=method, temperature=temperature, dim=dim)
-    return x.relu() * (straight_through(best(x, k, dim), p) if hard else p)
+    return x.relu() * (with_value(best(x, k, dim), p) if hard else p)
 
 
 def batch_topk_activation(

@@ -75,7 +75,7 @@ def topk_attention(
     _check.flag("enable_gqa", enable_gqa)
     if enable_gqa:
         _check.attention.groups(query, key, value)
-        key, value = (_repeated(x, query.shape[-3]) for x in (key, value))
+        key, value = (repeated(x, query.shape[-3]) for x in (key, value))
     weights = attention_weights(
         query,
         key,
@@ -94,7 +94,7 @@ def topk_attention(
     return weights.to(value.dtype) @ value
 
 
-def _repeated(x: Tensor, heads: int) -> Tensor:
+def repeated(x: Tensor, heads: int) -> Tensor:
     """Every head as often as it serves; small beside the table of weights."""
     return x if x.shape[-3] == heads else x.repeat_interleave(heads // x.shape[-3], -3)
 

@@ -1,4 +1,4 @@
-"""What the calls give back, and how a hard value gets a soft gradient."""
+"""What the calls give back, and what they share."""
 
 from __future__ import annotations
 
@@ -32,12 +32,6 @@ class OrderedWith(NamedTuple):
     values: Tensor
     indices: Tensor
     companions: Tensor
-
-
-def through(hard: Tensor, soft: Tensor) -> Tensor:
-    """The hard value with the derivatives of the soft one, where that is finite."""
-    move = torch.where(soft.detach().isfinite(), soft - soft.detach(), 0.0)
-    return hard.detach() + move.to(hard.dtype)
 
 
 def learns(*values: object) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 import torch
 from torch import Tensor
 
 from softorder import _check
 from softorder.densities import Density
+from softorder.ops._straight import with_value
 from softorder.ops.topk import soft_topk
-from softorder.ops.torch_shaped._results import Selected, learns, mean, only, through
+from softorder.ops.torch_shaped._results import Selected, learns, mean, only
 
 Method = str | Density | object
 
@@ -55,7 +59,8 @@ def max(
     >>> so.max(scores, temperature=0.5, hard=False).item()
     2.82...
     """
-    return _extreme(scores, dim, keepdim, method, temperature, mask, hard, largest=True)
+    wanted = _Wanted(keepdim, method, temperature, mask, hard, largest=True)
+    return _extreme(scores, dim, wanted)
 
 
 def min(
@@ -74,7 +79,8 @@ def min(
     >>> so.min(torch.tensor([[1.0, 3.0], [2.0, 2.5]]), dim=1).values
     tensor([1., 2.])
     """
-    return _extreme(scores, dim, keepdim, method, temperature, mask, hard, largest=False)
+    wanted = _Wanted(keepdim, method, temperature, mask, hard, largest=False)
+    return _extreme(scores, dim, wanted)
 
 
 def argmax(
@@ -110,7 +116,8 @@ def argmax(
     >>> round(so.argmax(scores, temperature=0.5, hard=False).item(), 3)
     2.178
     """
-    return _position(scores, dim, keepdim, method, temperature, mask, hard, largest=True)
+    wanted = _Wanted(keepdim, method, temperature, mask, hard, largest=True)
+    return _position(scores, dim, wanted)
 
 
 def argmin(
@@ -129,95 +136,89 @@ def argmin(
     >>> so.argmin(torch.tensor([[2.0, 1.0, 4.0], [0.0, 5.0, 3.0]]), dim=1)
     tensor([1., 0.])
     """
-    return _position(scores, dim, keepdim, method, temperature, mask, hard, largest=False)
+    wanted = _Wanted(keepdim, method, temperature, mask, hard, largest=False)
+    return _position(scores, dim, wanted)
 
 
-def _extreme(
-    scores: Tensor,
-    dim: int | None,
-    keepdim: bool,
-    method: Method,
-    temperature: float | Tensor,
-    mask: Tensor | None,
-    hard: bool,
-    largest: bool,
-) -> Tensor | Selected:
+@dataclass(frozen=True)
+class _Wanted:
+    """What the calls were given beside the scores and their axis."""
+
+    keepdim: bool
+    method: Method
+    temperature: float | Tensor
+    mask: Tensor | None
+    hard: bool
+    largest: bool
+
+    def weights(self, scores: Tensor, dim: int) -> Tensor:
+        """The soft top-1 of checked arguments."""
+        _check.flag("keepdim", self.keepdim)
+        _check.flag("hard", self.hard)
+        _check.scores(scores, dim)
+        _check.not_empty(scores, dim)
+        return soft_topk(
+            scores,
+            1,
+            method=self.method,
+            temperature=self.temperature,
+            dim=dim,
+            largest=self.largest,
+            mask=self.mask,
+        )
+
+    def seen(self, scores: Tensor) -> Tensor:
+        """The scores as torch should see them."""
+        return only(scores, self.mask, -1.0 if self.largest else 1.0)
+
+    def value(self, value: Tensor, scores: Tensor, soft: Callable[[], Tensor]) -> Tensor:
+        """torch's value with the soft derivative, or the soft value."""
+        if not self.hard:
+            return soft()
+        return with_value(value, soft()) if learns(scores, self.temperature) else value
+
+    def flat(self, scores: Tensor) -> tuple[Tensor, _Wanted]:
+        """Of all scores as one row."""
+        _check.floating("scores", scores)
+        _check.mask(self.mask, scores)
+        mask = None if self.mask is None else self.mask.expand(scores.shape).flatten()
+        return scores.flatten(), replace(self, mask=mask)
+
+
+def _extreme(scores: Tensor, dim: int | None, wanted: _Wanted) -> Tensor | Selected:
     if dim is None:
-        scores, mask = _flat(scores, mask)
-        return _one(scores, -1, False, method, temperature, mask, hard, largest).values
-    return _one(scores, dim, keepdim, method, temperature, mask, hard, largest)
+        scores, wanted = wanted.flat(scores)
+        return _one(scores, -1, replace(wanted, keepdim=False)).values
+    return _one(scores, dim, wanted)
 
 
-def _one(
-    scores: Tensor,
-    dim: int,
-    keepdim: bool,
-    method: Method,
-    temperature: float | Tensor,
-    mask: Tensor | None,
-    hard: bool,
-    largest: bool,
-) -> Selected:
-    p = _weights(scores, dim, keepdim, method, temperature, mask, hard, largest)
-    seen = only(scores, mask, -1.0 if largest else 1.0)
-    best = (torch.max if largest else torch.min)(seen, dim)
-    values = best.values
-    if not hard or learns(scores, temperature):
-        given = scores if mask is None else torch.where(mask, scores, 0.0)
-        soft = torch.where(values.isfinite(), mean(p, given, dim), values)
-        values = through(values, soft) if hard else soft
-    indices = best.indices
-    if keepdim:
-        values, indices = values.unsqueeze(dim), indices.unsqueeze(dim)
-    return Selected(values, indices, p)
+def _one(scores: Tensor, dim: int, wanted: _Wanted) -> Selected:
+    p = wanted.weights(scores, dim)
+    values, indices = (torch.max if wanted.largest else torch.min)(wanted.seen(scores), dim)
+
+    def soft() -> Tensor:
+        given = scores if wanted.mask is None else torch.where(wanted.mask, scores, 0.0)
+        return torch.where(values.isfinite(), mean(p, given, dim), values)
+
+    found = wanted.value(values, scores, soft)
+    if wanted.keepdim:
+        found, indices = found.unsqueeze(dim), indices.unsqueeze(dim)
+    return Selected(found, indices, p)
 
 
-def _position(
-    scores: Tensor,
-    dim: int | None,
-    keepdim: bool,
-    method: Method,
-    temperature: float | Tensor,
-    mask: Tensor | None,
-    hard: bool,
-    largest: bool,
-) -> Tensor:
+def _position(scores: Tensor, dim: int | None, wanted: _Wanted) -> Tensor:
     axes = scores.dim() if isinstance(scores, Tensor) else 0
     if dim is None:
-        scores, mask = _flat(scores, mask)
+        scores, wanted = wanted.flat(scores)
     along = -1 if dim is None else dim
-    p = _weights(scores, along, keepdim, method, temperature, mask, hard, largest)
+    p = wanted.weights(scores, along)
     p = p if p.dtype == torch.float64 else p.float()
-    seen = only(scores, mask, -1.0 if largest else 1.0)
-    place = (torch.argmax if largest else torch.argmin)(seen, along).to(p.dtype)
-    if not hard or learns(scores, temperature):
-        soft = (p.movedim(along, -1) * torch.arange(p.shape[along], device=p.device)).sum(-1)
-        place = through(place, soft) if hard else soft
-    if keepdim:
-        place = place.reshape((1,) * axes) if dim is None else place.unsqueeze(dim)
-    return place
+    place = (torch.argmax if wanted.largest else torch.argmin)(wanted.seen(scores), along)
 
+    def soft() -> Tensor:
+        return (p.movedim(along, -1) * torch.arange(p.shape[along], device=p.device)).sum(-1)
 
-def _weights(
-    scores: Tensor,
-    dim: int,
-    keepdim: bool,
-    method: Method,
-    temperature: float | Tensor,
-    mask: Tensor | None,
-    hard: bool,
-    largest: bool,
-) -> Tensor:
-    """The soft top-1 of checked arguments."""
-    _check.flag("keepdim", keepdim)
-    _check.flag("hard", hard)
-    _check.scores(scores, dim)
-    _check.not_empty(scores, dim)
-    options = {"method": method, "temperature": temperature, "mask": mask}
-    return soft_topk(scores, 1, dim=dim, largest=largest, **options)  # type: ignore[arg-type]
-
-
-def _flat(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    _check.floating("scores", scores)
-    _check.mask(mask, scores)
-    return scores.flatten(), None if mask is None else mask.expand(scores.shape).flatten()
+    found = wanted.value(place.to(p.dtype), scores, soft)
+    if wanted.keepdim:
+        found = found.reshape((1,) * axes) if dim is None else found.unsqueeze(dim)
+    return found

@@ -12,7 +12,8 @@ from softorder.densities import Density
 from softorder.kernels.sort.rows import sort_rows
 from softorder.ops import _rows
 from softorder.ops._method import method_of
-from softorder.ops.torch_shaped._results import Ordered, OrderedWith, learns, through
+from softorder.ops._straight import with_value
+from softorder.ops.torch_shaped._results import Ordered, OrderedWith, learns
 
 Method = str | Density | object
 
@@ -82,7 +83,7 @@ def sort(
         else:
             served = method_of("soft_permutation", method)
             soft = served.permuted(x, y, tau, descending, x.shape[-1]).to(y.dtype)
-        result = through(result, soft) if hard else soft
+        result = with_value(result, soft) if hard else soft
     keys = result[..., 0, :]
     keys = keys if descending else torch.where(keys == -math.inf, math.inf, keys)
     indices = order if dim == -1 else order.movedim(-1, dim)

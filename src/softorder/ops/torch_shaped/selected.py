@@ -9,8 +9,9 @@ from softorder import _axis, _check
 from softorder.densities import Density
 from softorder.ops import _rows
 from softorder.ops._method import method_of
+from softorder.ops._straight import with_value
 from softorder.ops.topk import soft_topk
-from softorder.ops.torch_shaped._results import Selected, learns, mean, only, through
+from softorder.ops.torch_shaped._results import Selected, learns, mean, only
 
 Method = str | Density | object
 
@@ -82,7 +83,7 @@ def topk(
         if not sorted:  # from places to where torch has put them
             places = values.argsort(dim=dim, descending=largest, stable=True).argsort(dim=dim)
             soft = soft.gather(dim, places)
-        values = through(values, soft) if hard else soft
+        values = with_value(values, soft) if hard else soft
     return Selected(values, found.indices, weights)
 
 
@@ -217,7 +218,7 @@ def _at(
     if not hard or learns(scores, temperature):
         given = scores if mask is None else torch.where(mask, scores, 0.0)
         soft = torch.where(values.isfinite(), mean(weights, given, dim), values)
-        values = through(values, soft) if hard else soft
+        values = with_value(values, soft) if hard else soft
     if keepdim:
         values, indices = values.unsqueeze(dim), indices.unsqueeze(dim)
     return Selected(values, indices, weights)
