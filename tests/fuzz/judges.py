@@ -51,7 +51,11 @@ def agree(problem, one, other, whose):
         expected = expected.double()
         rounded = expected.to(found.dtype).double()
         expected = torch.where(rounded.isinf(), rounded, expected)
-        if name == "the result" and problem.operator == "log_soft_topk" and problem.name == "cauchy":
+        if (
+            name == "the result"
+            and problem.operator == "log_soft_topk"
+            and problem.name == "cauchy"
+        ):
             expected = torch.where(expected < _faintest(problem), -math.inf, expected)
         words = _apart(problem, name, found.double(), expected)
         if words:

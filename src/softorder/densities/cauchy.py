@@ -7,7 +7,6 @@ from torch import Tensor
 
 from softorder.densities.base import TailDensity
 
-
 _FAR = 1e9  # F(-a) is 1/(πa) from here on, in float64; its own inverse may overflow
 
 
