@@ -33,8 +33,10 @@ template <class T, class S, class Work> inline void for_packs_of(const S* x, std
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) work(load_as<T>(x + i), i, kLanes<T>);
   if (i == n) return;
+  constexpr T nothing = -std::numeric_limits<T>::infinity();
+  if constexpr (std::is_same_v<T, S>) return work(load_part(x + i, n - i, nothing), i, n - i);
   const Pack<T> some = load_some<T>(x + i, n - i);
-  Pack<T> last = Pack<T>{} - std::numeric_limits<T>::infinity();
+  Pack<T> last = Pack<T>{} + nothing;
   std::memcpy(&last, &some, (n - i) * sizeof(T));
   work(last, i, n - i);
 }
@@ -56,7 +58,7 @@ GradientSums sum_stretch(const Stretch<T, S>& row, Threshold<T> b, T scale) {
       Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
       Mask<T> named{};
       if constexpr (kMasked) named = named_lanes<T>(part + begin + i, count), f = named ? f : Pack<T>{};
-      std::memcpy(d + begin + i, &f, count * sizeof(T));
+      store_part(d + begin + i, f, count);
       pdf += f;
       Pack<T> fu{};
       if constexpr (kByTemperature) fu = f == T(0) ? Pack<T>{} : f * (z * unit), pdf_u += fu;

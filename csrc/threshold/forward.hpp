@@ -29,7 +29,7 @@ template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, c
     const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
     const Pack<T> p_in = z * scale < F::kMiddle ? tail : T(1) - tail;
     const Pack<T> result = scores == -std::numeric_limits<T>::infinity() ? none : p_in;
-    std::memcpy(p + i, &result, count * sizeof(T));
+    store_part(p + i, result, count);
   });
 }
 

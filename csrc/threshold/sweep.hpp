@@ -220,7 +220,7 @@ Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, T* p) {
     const Pack<T> tail = sums.add(z, scale, below);
     if constexpr (kStore) {
       const Pack<T> result = below ? tail : T(1) - tail;
-      std::memcpy(p + i, &result, count * sizeof(T));
+      store_part(p + i, result, count);
     }
   });
   return sums.total(n);
@@ -261,7 +261,7 @@ template <class T> void shift_topk(T* p, std::size_t n, double shift) {
   for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
     const Pack<T> share = inverse<T>(T(1) + before * change);
     const Pack<T> result = before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share;
-    std::memcpy(p + i, &result, count * sizeof(T));
+    store_part(p + i, result, count);
   });
 }
 
@@ -272,7 +272,7 @@ void write_topk(const T* x, T* p, std::size_t n, Threshold<T> b, T scale) {
     const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
     const Pack<T> place = F::kMiddle == 0 ? z : z * scale;
     const Pack<T> result = place < F::kMiddle ? tail : T(1) - tail;
-    std::memcpy(p + i, &result, count * sizeof(T));
+    store_part(p + i, result, count);
   });
 }
 
