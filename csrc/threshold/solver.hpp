@@ -22,7 +22,7 @@ template <class F, class T> class Solver {
   // `scratch` holds scratch_size(n) elements.
   static std::size_t scratch_size(std::size_t n) { return n + 16 * (Team::kMost + 1); }
 
-  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift`.
+  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift` and `pdf`.
   Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr) {
     take(x, n, k, temperature, p);
     if (k <= 0 || k >= double(n)) return without_root();
@@ -42,6 +42,9 @@ template <class F, class T> class Solver {
 
   // How far (in τ) b is above the b' whose p is stored; NaN if none is.
   double shift() const { return shift_; }
+
+  // What that sweep has left of f, until the next row.
+  const T* pdf() const { return scratch_; }
 
   // Passes over the row, partial ones counted by the elements that they touched.
   int sweeps() const { return static_cast<int>(std::ceil(touched_ / std::max<double>(double(n_), 1))); }
@@ -150,7 +153,7 @@ template <class F, class T> class Solver {
       double move = step<F>(sums, k_) * temperature_;
       if (F::kTail == Tail::hyperbola && near == 0) move = heavy_move(sums, move);
       if (settled<F, T>(sums, k_, move / temperature_, n_)) {
-        if (F::kShiftable && !narrow && p_) shift_ = move / temperature_;
+        if (!narrow && p_) note_shift(move / temperature_);
         return b_.add(move), true;
       }
       const bool far_off = std::abs(residual) > surprise_ && !(std::abs(move) < std::max(guard_, 4 * temperature_));
@@ -188,11 +191,17 @@ template <class F, class T> class Solver {
     return true;
   }
 
+  void note_shift(double shift) {
+    if constexpr (F::kShift != Shift::none) {
+      if (std::abs(shift) <= F::kLongestShift) shift_ = shift;
+    }
+  }
+
   Sums sweep_all() {
     touched_ += double(n_);
     const Threshold<T> b = b_.template split<T>();
     return team_.template sum<Sums>(n_, [&](std::size_t begin, std::size_t end, int) {
-      return sweep<F>(x_ + begin, end - begin, b, scale_, p_ ? p_ + begin : nullptr);
+      return sweep<F>(x_ + begin, end - begin, b, scale_, Left<T>{p_, scratch_}.at(begin));
     });
   }
 

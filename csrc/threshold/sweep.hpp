@@ -22,7 +22,7 @@ template <class F, class T> T scale_of(double temperature) {
   return static_cast<T>(std::min(double(F::kUnit) / temperature, most));
 }
 
-template <class F, class T> inline Values<T> values_at(Pack<T> z, Pack<T> scale) {
+template <class F, class T> [[gnu::always_inline]] inline Values<T> values_at(Pack<T> z, Pack<T> scale) {
   if constexpr (F::kMiddle == 0) return F::values(absolute<T>(z), scale);
   const Pack<T> v = z * scale;
   return F::values(v < F::kMiddle ? v : T(1) - v, Pack<T>{} + T(1));
@@ -122,11 +122,11 @@ template <class F, class T> struct LaneSums {
   Pack<T> lower{}, upper{}, lower_pdf{}, upper_pdf{}, curve{}, third{}, fourth{};
   Mask<T> not_above{};
 
-  // Adds the scores at z, some of them below b; returns their tails.
-  Pack<T> add(Pack<T> z, T scale, Mask<T> below) {
+  // Adds the scores at z, some of them below b.
+  [[gnu::always_inline]] Values<T> add(Pack<T> z, T scale, Mask<T> below) {
     const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
     add_values(at, below);
-    return at.tail;
+    return at;
   }
 
   // Counts each score as many times as its weight says; `above` is not counted.
@@ -140,7 +140,7 @@ template <class F, class T> struct LaneSums {
   }
 
   // The same for far scores, where F is known better: see kReach.
-  void add_far(Pack<T> z, T scale, Mask<T> below, Mask<T> far) {
+  [[gnu::always_inline]] void add_far(Pack<T> z, T scale, Mask<T> below, Mask<T> far) {
     if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
       const Pack<T> e = kept(far, exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale)), square = e * e;
       share(e, below, lower, upper);
@@ -176,7 +176,7 @@ template <class F, class T> struct LaneSums {
   }
 
  private:
-  void add_values(const Values<T>& at, Mask<T> below) {
+  [[gnu::always_inline]] void add_values(const Values<T>& at, Mask<T> below) {
     share(at.tail, below, lower, upper);
     not_above += below;  // a mask is 0 or -1
     if constexpr (F::kExponential) return;
@@ -210,18 +210,21 @@ template <class F, class T> struct LaneSums {
   static Pack<T> kept(Mask<T> wanted, Pack<T> value) { return wanted ? value : Pack<T>{}; }
 };
 
-// Also writes p = F((x - b)/τ), if asked to.
+// What a sweep leaves behind, where it is asked to: p = F((x - b)/τ), and f where shift.hpp wants it.
+template <class T> struct Left {
+  T *p = nullptr, *pdf = nullptr;
+  Left at(std::size_t i) const { return {p ? p + i : nullptr, pdf ? pdf + i : nullptr}; }
+};
+
 template <class F, class T, bool kStore>
-Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, T* p) {
+Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, Left<T> left) {
   LaneSums<F, T> sums;
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
     const Pack<T> z = (scores - b.centre) - b.rest;
     const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-    const Pack<T> tail = sums.add(z, scale, below);
-    if constexpr (kStore) {
-      const Pack<T> result = below ? tail : T(1) - tail;
-      store_part(p + i, result, count);
-    }
+    const Values<T> at = sums.add(z, scale, below);
+    if constexpr (kStore) store_part(left.p + i, below ? at.tail : T(1) - at.tail, count);
+    if constexpr (kStore && F::kShift == Shift::taylor) store_part(left.pdf + i, at.pdf, count);
   });
   return sums.total(n);
 }
@@ -244,25 +247,15 @@ Far sweep_far_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>&
 }
 
 template <class F, class T>
-Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, T* p = nullptr) {
+Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, Left<T> left = {}) {
+  constexpr bool leaves = F::kShift != Shift::none;
   Sums total;
   for (std::size_t i = 0; i < n; i += kBlock) {
     const std::size_t count = std::min(kBlock, n - i);
-    total += F::kShiftable && p ? sweep_block<F, T, F::kShiftable>(x + i, count, b, scale, p + i)
-                                : sweep_block<F, T, false>(x + i, count, b, scale, nullptr);
+    total += leaves && left.p ? sweep_block<F, T, leaves>(x + i, count, b, scale, left.at(i))
+                              : sweep_block<F, T, false>(x + i, count, b, scale, {});
   }
   return total;
-}
-
-// From p = F((x - b)/τ) to F((x - b)/τ - shift), for the logistic density: the odds p/(1 - p) fall by
-// e^-shift. What is certain stays so.
-template <class T> void shift_topk(T* p, std::size_t n, double shift) {
-  const T fall = static_cast<T>(std::exp(-shift)), change = static_cast<T>(std::expm1(-shift));
-  for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
-    const Pack<T> share = inverse<T>(T(1) + before * change);
-    const Pack<T> result = before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share;
-    store_part(p + i, result, count);
-  });
 }
 
 template <class F, class T>
