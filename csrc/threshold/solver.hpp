@@ -71,23 +71,30 @@ template <class F, class T> class Solver {
     density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
+    spread_ = 2, least_radius_ = std::min(0.9 * outer_, 0.01 / density_);
     if (F::kOrder == 5 && is_single<T>) approach(row, at.noise);
   }
 
   // One cheap step before the first sweep, where the guess alone would not make that the last one: with a
   // uniform density of width w in place of f, of the same variance. Of Cauchy's, which has none, what the
-  // two sums should be for a normal row tells how they differ.
+  // two sums should be for a normal row tells how they differ, and w may be as wide as the guess is uncertain: a
+  // list of near scores pays with a better guess only.
   void approach(const Moments& row, double noise) {
-    const double width = F::kWidth * temperature_;
+    constexpr bool heavy = F::kTail == Tail::hyperbola;
+    const double width = heavy ? std::max(F::kWidth * temperature_, 4 * noise) : F::kWidth * temperature_;
     if (!(noise > 0.5 * F::kShort * temperature_ && noise < 0.5 * width && width < row.deviation)) return;
-    if (list_pays(list_radius())) return;
+    if (!heavy && list_pays(list_radius())) return;
     const double low = b_.high - 0.5 * width;
     const RampSums sums = sum_ramp(low, width);
     const double lowest = (low - row.mean) / row.deviation, highest = lowest + width / row.deviation;
     const double rise = row.deviation / width * (normal_loss(lowest) - normal_loss(highest));
-    const double expected = F::kTail == Tail::hyperbola ? double(n_) * rise : k_;
+    const double expected = heavy ? double(n_) * rise : k_;
     const double move = (sums.total - expected) / sums.inside * width;
-    if (sums.inside > 8 && std::abs(move) < 4 * noise) b_.add(move);
+    if (!(sums.inside > 8 && std::abs(move) < 4 * noise)) return;
+    b_.add(move);
+    if (!heavy) return;
+    const double left = width / std::sqrt(12 * sums.inside);  // of the noise: the steps of the row within the ramp
+    guard_ += 3 * (left - noise), spread_ = 8;
   }
 
   struct RampSums {
@@ -322,9 +329,11 @@ template <class F, class T> class Solver {
     return std::min(range, 4 * std::max(1.0, k_) / std::max(1.0, sums.pdf()) * temperature_);
   }
 
-  // Cauchy's far scores follow their Taylor polynomial only: they must be further away than b moves.
+  // Cauchy's far scores follow their Taylor polynomial only: they must be further away than b moves. Where scores
+  // are rare a wide list is short.
   double list_radius() const {
-    return (F::kTail == Tail::hyperbola ? 2 * guard_ : guard_) + F::kReach * temperature_;
+    if (F::kTail != Tail::hyperbola) return guard_ + F::kReach * temperature_;
+    return std::max(spread_ * guard_ + F::kReach * temperature_, least_radius_);
   }
 
   // A list pays when it is short: when, for a bell-shaped row, it holds less than a third of it, and
@@ -350,6 +359,7 @@ template <class F, class T> class Solver {
 
   // Whether the list is much shorter or longer than in a bell-shaped row.
   bool unlike_a_bell(double radius, std::size_t near) const {
+    if (F::kTail == Tail::hyperbola && radius == least_radius_) return false;  // far wider than one density fits
     const double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
     return double(near) < 0.25 * expected - 8 || double(near) > 4 * expected + 32;
   }
@@ -405,6 +415,7 @@ template <class F, class T> class Solver {
   Team team_;
   TwoDoubles b_;
   double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0;
+  double spread_ = 2, least_radius_ = 0;  // of lists, for Cauchy
   Guess<F, T> guess_;
   Census census_{0};  // all scores are taken for ordinary ones until they are `classified_`
   double touched_ = 0;
