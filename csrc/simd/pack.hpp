@@ -218,14 +218,14 @@ template <class P> inline double largest_lane(P pack) {
   return most;
 }
 
-template <class T, std::size_t N> inline Pack<T> horner(const T (&coefficients)[N], Pack<T> x) {
+template <class T, std::size_t N> [[gnu::always_inline]] inline Pack<T> horner(const T (&coefficients)[N], Pack<T> x) {
   Pack<T> y = Pack<T>{} + coefficients[0];
   for (std::size_t i = 1; i < N; ++i) y = y * x + coefficients[i];
   return y;
 }
 
 // 1/x for finite x that are not tiny: an estimate and one Newton step where that is faster than dividing.
-template <class T> inline Pack<T> inverse(Pack<T> x) {
+template <class T> [[gnu::always_inline]] inline Pack<T> inverse(Pack<T> x) {
 #if defined(__AVX512F__)
   if constexpr (is_single<T>) {
     const __m512 estimate = _mm512_rcp14_ps(x);
@@ -238,7 +238,7 @@ template <class T> inline Pack<T> inverse(Pack<T> x) {
 
 // 2^-(a·b) for a, b >= 0; exactly 0 from 2^-125.5 (2^-1021.5) on, before results become denormal; NaN stays
 // NaN. The product is never rounded by itself where there is a fused multiply-add.
-template <class T> inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
+template <class T> [[gnu::always_inline]] inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
   const Pack<T> shifted = Number<T>::kRound - a * b;
   const Pack<T> whole = Number<T>::kRound - shifted;
   const Pack<T> power = horner<T>(Polynomials<T>::kExp2, whole - a * b);

@@ -71,7 +71,7 @@ template <class F, class T> class Solver {
     density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
-    spread_ = 2, least_radius_ = std::min(0.9 * outer_, 0.01 / density_);
+    spread_ = 2, least_radius_ = is_single<T> ? std::min(0.9 * outer_, 0.01 / density_) : 0;
     if (F::kOrder == 5 && is_single<T>) approach(row, at.noise);
   }
 
