@@ -1,9 +1,10 @@
-// From p at one threshold to p at another near it, for less than F costs: the last sweep of the solver has left p where b
-// was before its last step.
+// From p at one threshold to p at another near it, for less than F costs: the last sweep of the solver has left p
+// where b was before its last step.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "threshold/sweep.hpp"
 
@@ -32,8 +33,8 @@ template <class T> void shift_angle(const T* x, T* p, std::size_t n, Threshold<T
 }
 
 // Normal, with d for the shift and u of the threshold before it: F(u) - F(u - d) is f(u) times the integral of
-// e^(us - s²/2) over [0, d], Σ He_j(u) d^(j+1)/(j+1)!. Float is 0 from u = -13.2 on, so that |ud| < 0.6, and what eight
-// terms leave is below 0.6^9/9! = 3e-8 of p.
+// e^(us - s²/2) over [0, d], Σ He_j(u) d^(j+1)/(j+1)!. Float is 0 from u = -13.2 on, so that |ud| < 0.6, and what
+// eight terms leave is below 0.6^9/9! = 3e-8 of p.
 template <class T> class NormalShift {
  public:
   explicit NormalShift(double shift) : shift_(T(shift * Normal<T>::kUnit)) {

@@ -68,7 +68,7 @@ template <class F, class T> class Solver {
     const auto at = guess_.start(row, share, census_.valid, temperature_);
     b_ = {row.mean, 0};
     b_.add(at.distance);
-    density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
+    density_ = at.density, outer_ = at.outer, deviation_ = row.deviation, distance_ = std::abs(at.distance);
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
     spread_ = 2, least_radius_ = is_single<T> ? std::min(0.9 * outer_, 0.01 / density_) : 0;
@@ -179,6 +179,7 @@ template <class F, class T> class Solver {
           b_.add(move);
           around.low -= move, around.high -= move;
           guard_ = F::kTail == Tail::hyperbola ? 0.1 * std::abs(move) : 0.01 * temperature_;
+          spread_ = 2, least_radius_ = 0;
           continue;
         }
       }
@@ -359,8 +360,11 @@ template <class F, class T> class Solver {
 
   // Whether the list is much shorter or longer than in a bell-shaped row.
   bool unlike_a_bell(double radius, std::size_t near) const {
-    if (F::kTail == Tail::hyperbola && radius == least_radius_) return false;  // far wider than one density fits
-    const double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
+    double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
+    if (radius == least_radius_) {  // within which the density may grow much
+      const double from = (distance_ - radius) / deviation_, to = (distance_ + radius) / deviation_;
+      expected = (normal_tail(from) - normal_tail(to)) * census_.valid;
+    }
     return double(near) < 0.25 * expected - 8 || double(near) > 4 * expected + 32;
   }
 
@@ -377,7 +381,7 @@ template <class F, class T> class Solver {
     const double whole = std::floor(k_), part = k_ - whole;
     const Selection<T> selection(x_, n_, static_cast<std::size_t>(whole), scratch_);
     touched_ += selection.touched();
-    selected_ = true;
+    selected_ = true, spread_ = 2, least_radius_ = 0;
     const double last = part > 0 ? part : 1;  // what is left for the lowest score that counts
     const double high_share = last / (census_.valid - std::ceil(k_) + 1);
     const double low_share = (1 - part) / (whole + 1);
@@ -414,7 +418,7 @@ template <class F, class T> class Solver {
   T* scratch_;
   Team team_;
   TwoDoubles b_;
-  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0;
+  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0, distance_ = 0;
   double spread_ = 2, least_radius_ = 0;  // of lists, for Cauchy
   Guess<F, T> guess_;
   Census census_{0};  // all scores are taken for ordinary ones until they are `classified_`
