@@ -30,7 +30,7 @@ template <class T, class S = T> struct Stretch {
 };
 
 // As for_packs, of scalars in memory that may be narrower.
-template <class T, class S, class Work> inline void for_packs_of(const S* x, std::size_t n, Work work) {
+template <class T, class S, class Work> [[gnu::always_inline]] inline void for_packs_of(const S* x, std::size_t n, Work work) {
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) work(load_as<T>(x + i), i, kLanes<T>);
   if (i == n) return;

@@ -30,7 +30,7 @@ template <class F, class T> [[gnu::always_inline]] inline Values<T> values_at(Pa
 
 // Calls work(pack, index, count) on [0, n) in packs, the last one filled up with -inf, which takes
 // no part in any sum.
-template <class T, class Work> inline void for_packs(const T* x, std::size_t n, Work work) {
+template <class T, class Work> [[gnu::always_inline]] inline void for_packs(const T* x, std::size_t n, Work work) {
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) work(load(x + i), i, kLanes<T>);
   if (i < n) work(load_part(x + i, n - i, -std::numeric_limits<T>::infinity()), i, n - i);
