@@ -93,7 +93,8 @@ def test_shifted_tails_keep_their_digits(density, n):
         "cauchy": torch.atan2(torch.ones_like(u), -u) / torch.pi,
     }[density]
     assert (p[:, 60] == 0).all()
-    allowed = 3e-6 * (1 + u.clamp(-20, 20).abs()) * exact  # a rounded u is seen in the tail of normal
+    # normal's tail shows how u was rounded
+    allowed = 3e-6 * (1 + u.clamp(-20, 20).abs()) * exact
     assert ((p - exact).abs() <= allowed + 1e-37).all()
 
 
