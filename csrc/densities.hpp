@@ -6,7 +6,7 @@
 //   kMiddle     where F is 1/2
 //   kSplitPdf   whether the rates f/F of the two tails can be very different
 //   kOrder      the order of the steps near the root
-//   kShiftable  whether p at one b follows from p at another: see shift_topk
+//   kShift      how p at one b follows from p at another, at most kLongestShift (in τ) away: see shift.hpp
 //   kShort      a step of that order so short (in τ) leaves an error that does not matter
 //   kWidth      of the uniform density of the same variance (of the same body, for Cauchy), for order 5
 //   kTail       the shape of F far below the middle
@@ -26,6 +26,9 @@ namespace softorder {
 // What F(-a) is for large a.
 enum class Tail { exponential, gaussian, hyperbola, none };
 
+// By what p at one b becomes p at another: not at all, the odds, the angle between the two, a Taylor polynomial.
+enum class Shift { none, odds, angle, taylor };
+
 template <class T> struct Values {
   Pack<T> tail, pdf, drop;
   Pack<T> third{}, fourth{};
@@ -36,13 +39,13 @@ template <class T> struct Laplace {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::exponential;
   static constexpr bool kExponential = true;  // tail = pdf = drop
-  static constexpr bool kShiftable = false;
+  static constexpr Shift kShift = Shift::none;
   static constexpr bool kSplitPdf = false;
   static constexpr int kOrder = 2;
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kWidth = 0;
   static constexpr double kReach = 0;
-  static Values<T> values(Pack<T> z, Pack<T> scale) {
+  [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> tail = T(0.5) * exp2_minus<T>(z, scale);
     return {tail, tail, tail};
   }
@@ -56,14 +59,15 @@ template <class T> struct Logistic {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::exponential;
   static constexpr bool kExponential = false;
-  static constexpr bool kShiftable = true;
+  static constexpr Shift kShift = Shift::odds;
+  static constexpr double kLongestShift = std::numeric_limits<double>::infinity();
   static constexpr bool kSplitPdf = false;
   static constexpr int kOrder = 5;
   static constexpr T kThird[] = {1, -6}, kFourth[] = {1, -12};
   static constexpr double kShort = is_single<T> ? 0.17 : 2.2e-3;
   static constexpr double kWidth = 6.283;
   static constexpr double kReach = is_single<T> ? 7 : 15;
-  static Values<T> values(Pack<T> z, Pack<T> scale) {
+  [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> e = exp2_minus<T>(z, scale);
     const Pack<T> tail = e * inverse<T>(T(1) + e);
     const Pack<T> pdf = tail - tail * tail;
@@ -80,14 +84,15 @@ template <class T> struct Normal {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::gaussian;
   static constexpr bool kExponential = false;
-  static constexpr bool kShiftable = false;
+  static constexpr Shift kShift = is_single<T> ? Shift::taylor : Shift::none;
+  static constexpr double kLongestShift = 0.045;
   static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 5;
   static constexpr T kThird[] = {-1, 1}, kFourth[] = {-3, 1};
   static constexpr double kShort = is_single<T> ? 0.13 : 1.7e-3;
   static constexpr double kWidth = 3.464;
   static constexpr double kReach = is_single<T> ? 6.5 : 9.5;
-  static Values<T> values(Pack<T> z, Pack<T> scale) {
+  [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_unit = T(1.17741002251547469101);
     constexpr T height = T(0.39894228040143267794);
     constexpr T centre = Polynomials<T>::kMillsCentre;
@@ -133,14 +138,15 @@ template <class T> struct Cauchy {
   static constexpr T kMiddle = 0;
   static constexpr Tail kTail = Tail::hyperbola;
   static constexpr bool kExponential = false;
-  static constexpr bool kShiftable = false;
+  static constexpr Shift kShift = is_single<T> ? Shift::angle : Shift::none;
+  static constexpr double kLongestShift = 0.1;
   static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 5;
   static constexpr T kThird[] = {0, 1}, kFourth[] = {0, 1};
   static constexpr double kShort = is_single<T> ? 0.09 : 1.2e-3;
   static constexpr double kWidth = 4;
   static constexpr double kReach = 4;
-  static Values<T> values(Pack<T> z, Pack<T> scale) {
+  [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
     const Pack<T> a = z * scale, one = Pack<T>{} + T(1);
     const Mask<T> inner = a < T(1);
@@ -169,14 +175,14 @@ template <class T> struct Uniform {
   static constexpr T kMiddle = T(0.5);
   static constexpr Tail kTail = Tail::none;
   static constexpr bool kExponential = false;
-  static constexpr bool kShiftable = false;
+  static constexpr Shift kShift = Shift::none;
   static constexpr bool kSplitPdf = true;
   static constexpr int kOrder = 2;
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kWidth = 0;
   static constexpr double kReach = 0;
   // z: distance to the nearer end of the support, negative outside
-  static Values<T> values(Pack<T> z, Pack<T> scale) {
+  [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> a = z * scale, none = {};
     return {a <= T(0) ? none : a, a <= T(0) ? none : none + T(1), none};
   }

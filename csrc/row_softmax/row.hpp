@@ -55,9 +55,4 @@ template <class Work> inline void for_blocks(std::size_t n, Work work) {
   for (std::size_t begin = 0; begin < n; begin += kBlock) work(begin, std::min(n, begin + kBlock));
 }
 
-template <class T> inline void store_part(T* to, Pack<T> pack, std::size_t lanes) {
-  if (lanes == kLanes<T>) return store(to, pack);
-  std::memcpy(to, &pack, lanes * sizeof(T));
-}
-
 }  // namespace softorder

@@ -25,6 +25,15 @@ template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
   }
 }
 
+// The sums of the lanes of every pack, that of pack i in lane i; pairwise, so that equal lanes lose nothing.
+template <class T> inline Pack<T> sum_each(Pack<T> (&packs)[kLanes<T>]) {
+  transpose<T>(packs);
+  for (std::size_t half = kLanes<T> / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) packs[i] += packs[i + half];
+  }
+  return packs[0];
+}
+
 // ---- sorting networks: the same comparators for all lanes, and no branches
 
 template <class T> inline void compare(Pack<T>& first, Pack<T>& second) {

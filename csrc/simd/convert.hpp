@@ -67,12 +67,14 @@ template <class T, class S> inline void store_as(S* to, Pack<T> values) {
 
 // The same of `count` scalars, fewer than a pack has; the other lanes are 0.
 template <class T, class S> inline Pack<T> load_some(const S* from, std::size_t count) {
+  if constexpr (std::is_same_v<T, S>) return load_part(from, count, T(0));
   S list[kLanes<T>] = {};
   std::memcpy(list, from, count * sizeof(S));
   return load_as<T>(list);
 }
 
 template <class T, class S> inline void store_some(S* to, Pack<T> values, std::size_t count) {
+  if constexpr (std::is_same_v<T, S>) return store_part(to, values, count);
   S list[kLanes<T>];
   store_as<T>(list, values);
   std::memcpy(to, list, count * sizeof(S));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -77,11 +78,48 @@ template <class T> inline Pack<T> load(const T* from) {
 
 template <class T> inline void store(T* to, Pack<T> pack) { std::memcpy(to, &pack, sizeof pack); }
 
-// The first `count` scalars, and `filler` in the other lanes.
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// The first `count` lanes.
+template <class T> inline __m256i first_lanes(std::size_t count) {
+  constexpr std::size_t lanes = kLanes<T>;
+  alignas(kPackBytes) static constexpr auto kEdge = [] {
+    std::array<typename Number<T>::Integer, 2 * lanes> edge{};
+    for (std::size_t i = 0; i < lanes; ++i) edge[i] = -1;
+    return edge;
+  }();
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kEdge.data() + lanes - count));
+}
+#endif
+
+// The first `count` scalars, and `filler` in the other lanes. Nothing behind them is touched: a copy of a few bytes
+// would be a call, and the load behind it would wait until they have reached the cache.
 template <class T> inline Pack<T> load_part(const T* from, std::size_t count, T filler) {
   Pack<T> pack = Pack<T>{} + filler;
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) return Pack<T>(_mm512_mask_loadu_ps(pack, __mmask16((1u << count) - 1), from));
+  else return Pack<T>(_mm512_mask_loadu_pd(pack, __mmask8((1u << count) - 1), from));
+#elif defined(__AVX2__)
+  const __m256i wanted = first_lanes<T>(count);
+  if constexpr (is_single<T>) return Mask<T>(wanted) ? Pack<T>(_mm256_maskload_ps(from, wanted)) : pack;
+  else return Mask<T>(wanted) ? Pack<T>(_mm256_maskload_pd(from, wanted)) : pack;
+#else
   std::memcpy(&pack, from, count * sizeof(T));
   return pack;
+#endif
+}
+
+// Writes the first `count` lanes.
+template <class T> inline void store_part(T* to, Pack<T> pack, std::size_t count) {
+  if (count == kLanes<T>) return store(to, pack);
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) _mm512_mask_storeu_ps(to, __mmask16((1u << count) - 1), pack);
+  else _mm512_mask_storeu_pd(to, __mmask8((1u << count) - 1), pack);
+#elif defined(__AVX2__)
+  if constexpr (is_single<T>) _mm256_maskstore_ps(to, first_lanes<T>(count), pack);
+  else _mm256_maskstore_pd(to, first_lanes<T>(count), pack);
+#else
+  std::memcpy(to, &pack, count * sizeof(T));
+#endif
 }
 
 template <class T> inline Pack<T> absolute(Pack<T> x) {
@@ -180,14 +218,14 @@ template <class P> inline double largest_lane(P pack) {
   return most;
 }
 
-template <class T, std::size_t N> inline Pack<T> horner(const T (&coefficients)[N], Pack<T> x) {
+template <class T, std::size_t N> [[gnu::always_inline]] inline Pack<T> horner(const T (&coefficients)[N], Pack<T> x) {
   Pack<T> y = Pack<T>{} + coefficients[0];
   for (std::size_t i = 1; i < N; ++i) y = y * x + coefficients[i];
   return y;
 }
 
 // 1/x for finite x that are not tiny: an estimate and one Newton step where that is faster than dividing.
-template <class T> inline Pack<T> inverse(Pack<T> x) {
+template <class T> [[gnu::always_inline]] inline Pack<T> inverse(Pack<T> x) {
 #if defined(__AVX512F__)
   if constexpr (is_single<T>) {
     const __m512 estimate = _mm512_rcp14_ps(x);
@@ -200,7 +238,7 @@ template <class T> inline Pack<T> inverse(Pack<T> x) {
 
 // 2^-(a·b) for a, b >= 0; exactly 0 from 2^-125.5 (2^-1021.5) on, before results become denormal; NaN stays
 // NaN. The product is never rounded by itself where there is a fused multiply-add.
-template <class T> inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
+template <class T> [[gnu::always_inline]] inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
   const Pack<T> shifted = Number<T>::kRound - a * b;
   const Pack<T> whole = Number<T>::kRound - shifted;
   const Pack<T> power = horner<T>(Polynomials<T>::kExp2, whole - a * b);

@@ -3,6 +3,7 @@
 
 #include "rows.hpp"
 #include "scratch.hpp"
+#include "simd/columns.hpp"
 #include "team.hpp"
 #include "threshold/far.hpp"
 #include "threshold/topk.hpp"
@@ -29,12 +30,14 @@ template <class T, class S = T> struct Stretch {
 };
 
 // As for_packs, of scalars in memory that may be narrower.
-template <class T, class S, class Work> inline void for_packs_of(const S* x, std::size_t n, Work work) {
+template <class T, class S, class Work> [[gnu::always_inline]] inline void for_packs_of(const S* x, std::size_t n, Work work) {
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) work(load_as<T>(x + i), i, kLanes<T>);
   if (i == n) return;
+  constexpr T nothing = -std::numeric_limits<T>::infinity();
+  if constexpr (std::is_same_v<T, S>) return work(load_part(x + i, n - i, nothing), i, n - i);
   const Pack<T> some = load_some<T>(x + i, n - i);
-  Pack<T> last = Pack<T>{} - std::numeric_limits<T>::infinity();
+  Pack<T> last = Pack<T>{} + nothing;
   std::memcpy(&last, &some, (n - i) * sizeof(T));
   work(last, i, n - i);
 }
@@ -56,7 +59,7 @@ GradientSums sum_stretch(const Stretch<T, S>& row, Threshold<T> b, T scale) {
       Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
       Mask<T> named{};
       if constexpr (kMasked) named = named_lanes<T>(part + begin + i, count), f = named ? f : Pack<T>{};
-      std::memcpy(d + begin + i, &f, count * sizeof(T));
+      store_part(d + begin + i, f, count);
       pdf += f;
       Pack<T> fu{};
       if constexpr (kByTemperature) fu = f == T(0) ? Pack<T>{} : f * (z * unit), pdf_u += fu;
@@ -102,10 +105,16 @@ template <class F, class T> class Backward {
     if (across) stage_ = x.get(), upstream_stage_ = v.get();
     const bool gapless = scores_.gapless() && upstream_ && upstream_.gapless() && gradient_.gapless();
     const bool narrow = gapless && !gradient_.dense() && !mask_ && !a_.grad_temperature && a_.n > kShortRow;
+    const bool side_by_side = a_.n <= kShortRow && !a_.grad_temperature && !a_.index;
     for (std::size_t first = begin, count; first < end; first += count) {
-      count = across ? std::min({together, layout_.neighbours(first), end - first}) : 1;
+      count = across ? std::min({together, layout_.neighbours(first), end - first})
+                     : std::min(side_by_side ? kGroup : 1, end - first);
       if (across) take(first, count);
-      for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t i = 0; side_by_side && i < count; i += kGroup) {
+        const At at{first + i, i * length_};
+        mask_ ? short_rows<true>(at, std::min(kGroup, count - i)) : short_rows<false>(at, std::min(kGroup, count - i));
+      }
+      for (std::size_t i = 0; !side_by_side && i < count; ++i) {
         at_ = {first + i, i * length_};
         set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
         if (narrow && !is_far(threshold())) {
@@ -113,7 +122,7 @@ template <class F, class T> class Backward {
           continue;
         }
         T* const out = gradient_.dense() ? gradient_.row(at_.row) : across ? stage_ + at_.staged : own.get();
-        if (a_.n > kShortRow || a_.grad_temperature || a_.index || !short_row(out)) long_row(out);
+        long_row(out);
       }
       if (across && !gradient_.dense()) give(first, count);
     }
@@ -286,39 +295,57 @@ template <class F, class T> class Backward {
     }
   }
 
-  // A short row that wants no gradient in τ stays in registers between the sums and the result. False if
-  // it is not an ordinary one.
-  bool short_row(T* out) const {
-    constexpr std::size_t most = kShortRow / kLanes<T>;
-    const Threshold<T> b = threshold();
-    if (is_far(b)) return false;
-    T x_buffer[kShortRow], v_buffer[kShortRow];
-    std::uint8_t buffer[kShortRow];
-    const T *const x = scores(0, a_.n, x_buffer), *const from = upstream(0, a_.n, v_buffer);
-    const std::uint8_t* const part = participants(0, a_.n, buffer);
-    Pack<T> f[most], v[most], pdf{}, pdf_v{};
-    for_packs(x, a_.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
-      const std::size_t at = i / kLanes<T>;
-      f[at] = values_at<F, T>((scores - b.centre) - b.rest, Pack<T>{} + scale_).pdf;
-      v[at] = count == kLanes<T> ? load(from + i) : load_part(from + i, count, T(0));
-      if (part) {
-        const Mask<T> named = named_lanes<T>(part + i, count);
-        f[at] = named ? f[at] : Pack<T>{}, v[at] = named ? v[at] : Pack<T>{};
-      }
-      pdf += f[at], pdf_v += f[at] * v[at];
-    });
-    const double total = sum_lanes(pdf);
-    if (total == 0) return false;
-    const double mean = sum_lanes(pdf_v) / total;
-    if (a_.grad_k) a_.grad_k[at_.row] = mean;
-    for (std::size_t i = 0; i < a_.n; i += kLanes<T>) {
-      const std::size_t at = i / kLanes<T>, count = std::min(kLanes<T>, a_.n - i);
-      const Pack<T> d = f[at] > T(0) ? f[at] * inverse_ * (v[at] - T(mean)) : Pack<T>{};
-      if (count == kLanes<T>) std::memcpy(out + i, &d, sizeof d);
-      else std::memcpy(out + i, &d, count * sizeof(T));
+  // ---- short rows that want no gradient in τ: one at a time for sums and results, but side by side between the two,
+  // where a row alone would wait for its own horizontal sums
+  static constexpr std::size_t kGroup = kLanes<T>;
+
+  template <bool kMasked> void short_rows(At first, std::size_t count) {
+    Pack<T> pdf[kGroup] = {}, pdf_v[kGroup] = {};
+    T f[kGroup * kShortRow], buffer[kGroup * kShortRow], inverse[kGroup];
+    const T* v[kGroup];
+    for (std::size_t i = 0; i < count; ++i) {
+      at_ = {first.row + i, first.staged + i * length_};
+      set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
+      inverse[i] = inverse_, v[i] = upstream(0, a_.n, buffer + i * kShortRow);
+      sum_short<kMasked>(v[i], f + i * kShortRow, pdf[i], pdf_v[i]);
     }
-    if (!gradient_.dense() && !stage_) gradient_.write(at_.row, 0, a_.n, out);
-    return true;
+    const Pack<T> total = sum_each<T>(pdf), total_v = sum_each<T>(pdf_v);
+    for (std::size_t i = 0; i < count; ++i) {
+      at_ = {first.row + i, first.staged + i * length_};
+      const Mean found = mean_of({double(total[i]), double(total_v[i])});
+      T own[kShortRow];
+      T* const out = gradient_.dense() ? gradient_.row(at_.row) : stage_ ? stage_ + at_.staged : own;
+      finish_short(f + i * kShortRow, v[i], out, inverse[i], T(found.mean));
+      if (!gradient_.dense() && !stage_) gradient_.write(at_.row, 0, a_.n, out);
+    }
+  }
+
+  // Writes f(u), 0 throughout where the threshold is none, and sums it against 1 and v.
+  template <bool kMasked> void sum_short(const T* from, T* f, Pack<T>& pdf, Pack<T>& pdf_v) const {
+    Threshold<T> b = threshold();
+    if (!std::isfinite(b.centre)) return std::fill(f, f + kShortRow, T(0));
+    T x_buffer[kShortRow], scale = scale_;
+    std::uint8_t buffer[kShortRow];
+    const T* x = scores(0, a_.n, x_buffer);
+    if (is_far(b)) quarter(x, a_.n, x_buffer), x = x_buffer, b = quartered(b), scale = quartered_scale(scale);
+    const std::uint8_t* const part = kMasked ? participants(0, a_.n, buffer) : nullptr;
+    for_packs(x, a_.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
+      Pack<T> here = values_at<F, T>((scores - b.centre) - b.rest, Pack<T>{} + scale).pdf;
+      Pack<T> v = count == kLanes<T> ? load(from + i) : load_part(from + i, count, T(0));
+      if constexpr (kMasked) {
+        const Mask<T> named = named_lanes<T>(part + i, count);
+        here = named ? here : Pack<T>{}, v = named ? v : Pack<T>{};
+      }
+      store(f + i, here);
+      pdf += here, pdf_v += here * v;
+    });
+  }
+
+  void finish_short(const T* f, const T* from, T* out, T inverse, T mean) const {
+    for_packs(from, a_.n, [&](Pack<T> v, std::size_t i, std::size_t count) {  // anything where f(u) is 0
+      const Pack<T> here = load(f + i);
+      store_part(out + i, here > T(0) ? here * inverse * (v - mean) : Pack<T>{}, count);
+    });
   }
 
   const TopkBackward& a_;

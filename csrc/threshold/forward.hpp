@@ -4,17 +4,19 @@
 #include "ragged.hpp"
 #include "rows.hpp"
 #include "scratch.hpp"
+#include "threshold/shift.hpp"
 #include "threshold/solver.hpp"
 #include "threshold/tile.hpp"
 #include "threshold/topk.hpp"
 
 namespace softorder {
 
-// A row's threshold; a `shift` that is not NaN says that p holds what Solver::solve left there.
+// A row's threshold; a `shift` that is not NaN says that p holds what Solver::solve left there, and `pdf` f.
 template <class T> struct Answer {
   Threshold<T> b;
   int sweeps;
   double shift = std::numeric_limits<double>::quiet_NaN();
+  const T* pdf = nullptr;
 };
 
 // The same as write_topk for a far threshold.
@@ -26,10 +28,11 @@ template <class F, class T> void write_far(const T* x, T* p, std::size_t n, Thre
   });
 }
 
-// p of n scores, some of a row.
-template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale) {
+// p of n scores, those of a row from `at` on.
+template <class F, class T>
+void write_scores(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale, std::size_t at = 0) {
   const Threshold<T> b = answer.b;
-  if (answer.shift == answer.shift) return shift_topk(p, n, answer.shift);
+  if (answer.shift == answer.shift) return shift_topk<F>(x, answer.pdf + at, p, n, b, scale, answer.shift);
   if (std::isfinite(b.centre)) return is_far(b) ? write_far<F>(x, p, n, b, scale) : write_topk<F>(x, p, n, b, scale);
   if (b.centre != b.centre) return std::fill(p, p + n, b.centre);
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
@@ -38,7 +41,7 @@ template <class F, class T> void write_scores(const T* x, T* p, std::size_t n, c
     const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
     const Pack<T> p_in = z * scale < F::kMiddle ? tail : T(1) - tail;
     const Pack<T> result = scores == -std::numeric_limits<T>::infinity() ? none : p_in;
-    std::memcpy(p + i, &result, count * sizeof(T));
+    store_part(p + i, result, count);
   });
 }
 
@@ -87,7 +90,7 @@ template <class F, class T> class Forward {
     length_ = apart(a_.n);
     const Scratch<T> stage(staged ? (across ? std::min(kTogether, end - begin) : 1) * length_ : 0);
     const bool elsewhere = mask_ || (staged && p_ && !p_.dense());  // p of the solver
-    const Scratch<T> participants(mask_ ? a_.n : 0), left(F::kShiftable && elsewhere ? a_.n : 0);
+    const Scratch<T> participants(mask_ ? a_.n : 0), left(kOddsOnly && elsewhere ? a_.n : 0);
     stage_ = staged ? stage.get() : nullptr, list_ = participants.get();
     for (std::size_t first = begin, count; first < end; first += count) {
       count = across ? std::min({kTogether, layout_.neighbours(first), end - first}) : 1;
@@ -95,7 +98,7 @@ template <class F, class T> class Forward {
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_, a_.n};
         T* const p = !p_ ? nullptr : elsewhere ? left.get() : p_.row(at_.row);
-        const Answer<T> answer = solve(F::kShiftable ? p : nullptr);
+        const Answer<T> answer = solve(kOddsOnly || !(staged || elsewhere) ? p : nullptr);
         if (mask_) finish_list(answer, p);
         else finish(answer, solver_.scale(), p);
       }
@@ -120,6 +123,9 @@ template <class F, class T> class Forward {
   }
 
  private:
+  // Whether p is shifted without its scores, so that it may be left elsewhere.
+  static constexpr bool kOddsOnly = F::kShift == Shift::odds;
+
   void run_together(const std::size_t* sorted, std::size_t count) {
     using Rows = Tile<F, T>;
     const Scratch<T> stage(count > 0 ? Rows::kRows * Rows::kMostScores : 0);
@@ -158,7 +164,7 @@ template <class F, class T> class Forward {
         });
       }
       T* const p = p_ && p_.dense() ? p_.row(at_.row) : nullptr;
-      const Answer<T> answer = solve(F::kShiftable ? p : nullptr);
+      const Answer<T> answer = solve(kOddsOnly || !staged ? p : nullptr);
       finish(answer, solver_.scale(), p);
     }
   }
@@ -233,7 +239,7 @@ template <class F, class T> class Forward {
   Answer<T> solve(T* p) {
     const std::size_t n = mask_ ? list() : at_.n;
     const Threshold<T> b = solver_.solve(mask_ ? list_ : whole(), n, k(at_.row), temperature(at_.row), p);
-    return {b, solver_.sweeps(), solver_.shift()};
+    return {b, solver_.sweeps(), solver_.shift(), solver_.pdf()};
   }
 
   // The scores of the row that take part. Every member of the team lists its own, behind those before it.
@@ -323,7 +329,7 @@ template <class F, class T> class Forward {
         T buffer[kChunk];
         T* const p = dense ? dense + at : buffer;
         if (shifts && left != dense) std::copy(left + at, left + stop, p);
-        write_scores<F>(shifts ? p : part(at, stop, buffer), p, stop - at, answer, scale);
+        write_scores<F>(shifts && kOddsOnly ? p : part(at, stop, buffer), p, stop - at, answer, scale, at);
         if (!written()) p_.write(at_.row, at, stop, p);
       });
     });

@@ -24,7 +24,7 @@ template <class F, class T> class Solver {
   // `scratch` holds scratch_size(n) elements.
   static std::size_t scratch_size(std::size_t n) { return n + 16 * (Team::kMost + 1); }
 
-  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift`.
+  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift` and `pdf`.
   Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr) {
     take(x, n, k, temperature, p);
     if (k <= 0 || k >= double(n)) return without_root();
@@ -45,6 +45,9 @@ template <class F, class T> class Solver {
 
   // How far (in τ) b is above the b' whose p is stored; NaN if none is.
   double shift() const { return shift_; }
+
+  // What that sweep has left of f, until the next row.
+  const T* pdf() const { return scratch_; }
 
   // Passes over the row, partial ones counted by the elements that they touched.
   int sweeps() const { return static_cast<int>(std::ceil(touched_ / std::max<double>(double(n_), 1))); }
@@ -70,11 +73,12 @@ template <class F, class T> class Solver {
     const auto at = guess_.start(row, share, census_.valid, temperature_);
     b_ = {row.mean, 0};
     b_.add(at.distance);
-    density_ = at.density, outer_ = at.outer, deviation_ = row.deviation;
+    density_ = at.density, outer_ = at.outer, deviation_ = row.deviation, distance_ = std::abs(at.distance);
     surprise_ = 2 + 8 * std::sqrt(k_ * (1 - share));
     guard_ = 3 * at.noise + 0.1 * row.deviation * (temperature_ / (row.deviation + temperature_));
     lost_ = !(std::abs(b_.high) + guard_ < double(kFarFrom<T>));
     if (lost_ && !classified_) classify();
+    spread_ = 2, least_radius_ = is_single<T> ? std::min(0.9 * outer_, 0.01 / density_) : 0;
     if (!lost_ && F::kOrder == 5 && is_single<T>) approach(row, at.noise);
   }
 
@@ -87,7 +91,7 @@ template <class F, class T> class Solver {
     for (std::size_t i = 0; i < n_; ++i) copy.get()[i] = T(kShrink) * x_[i];
     const T scale = scale_;
     x_ = copy.get(), temperature_ *= kShrink, scale_ = scale_of<F, T>(temperature_), p_ = nullptr;
-    far_ = false, lost_ = shrunk_ = true, deviation_ = outer_ = 0;
+    far_ = false, lost_ = shrunk_ = true, deviation_ = outer_ = distance_ = least_radius_ = 0, spread_ = 2;
     const bool found = iterate();
     scale_ = scale, temperature_ /= kShrink;
     return found ? grown(b_.template split<T>()) : without_root();
@@ -103,18 +107,24 @@ template <class F, class T> class Solver {
 
   // One cheap step before the first sweep, where the guess alone would not make that the last one: with a
   // uniform density of width w in place of f, of the same variance. Of Cauchy's, which has none, what the
-  // two sums should be for a normal row tells how they differ.
+  // two sums should be for a normal row tells how they differ, and w may be as wide as the guess is uncertain: a
+  // list of near scores pays with a better guess only.
   void approach(const Moments& row, double noise) {
-    const double width = F::kWidth * temperature_;
+    constexpr bool heavy = F::kTail == Tail::hyperbola;
+    const double width = heavy ? std::max(F::kWidth * temperature_, 4 * noise) : F::kWidth * temperature_;
     if (!(noise > 0.5 * F::kShort * temperature_ && noise < 0.5 * width && width < row.deviation)) return;
-    if (list_pays(list_radius())) return;
+    if (!heavy && list_pays(list_radius())) return;
     const double low = b_.high - 0.5 * width;
     const RampSums sums = sum_ramp(low, width);
     const double lowest = (low - row.mean) / row.deviation, highest = lowest + width / row.deviation;
     const double rise = row.deviation / width * (normal_loss(lowest) - normal_loss(highest));
-    const double expected = F::kTail == Tail::hyperbola ? double(n_) * rise : k_;
+    const double expected = heavy ? double(n_) * rise : k_;
     const double move = (sums.total - expected) / sums.inside * width;
-    if (sums.inside > 8 && std::abs(move) < 4 * noise) b_.add(move);
+    if (!(sums.inside > 8 && std::abs(move) < 4 * noise)) return;
+    b_.add(move);
+    if (!heavy) return;
+    const double left = width / std::sqrt(12 * sums.inside);  // of the noise: the steps of the row within the ramp
+    guard_ += 3 * (left - noise), spread_ = 8;
   }
 
   struct RampSums {
@@ -181,7 +191,7 @@ template <class F, class T> class Solver {
       double move = step<F>(sums, k_) * temperature_;
       if (F::kTail == Tail::hyperbola && near == 0) move = heavy_move(sums, move);
       if (settled<F, T>(sums, k_, move / temperature_, n_)) {
-        if (F::kShiftable && !narrow && p_) shift_ = move / temperature_;
+        if (!narrow && p_) note_shift(move / temperature_);
         return b_.add(move), true;
       }
       const bool far_off = std::abs(residual) > surprise_ && !(std::abs(move) < std::max(guard_, 4 * temperature_));
@@ -200,6 +210,7 @@ template <class F, class T> class Solver {
           b_.add(move);
           around.low -= move, around.high -= move;
           guard_ = F::kTail == Tail::hyperbola ? 0.1 * std::abs(move) : 0.01 * temperature_;
+          spread_ = 2, least_radius_ = 0;
           continue;
         }
       }
@@ -219,11 +230,17 @@ template <class F, class T> class Solver {
     return true;
   }
 
+  void note_shift(double shift) {
+    if constexpr (F::kShift != Shift::none) {
+      if (std::abs(shift) <= F::kLongestShift) shift_ = shift;
+    }
+  }
+
   Sums sweep_all() {
     touched_ += double(n_);
     const Threshold<T> b = b_.template split<T>();
     return team_.template sum<Sums>(n_, [&](std::size_t begin, std::size_t end, int) {
-      return sweep<F>(x_ + begin, end - begin, b, scale_, p_ ? p_ + begin : nullptr);
+      return sweep<F>(x_ + begin, end - begin, b, scale_, Left<T>{p_, scratch_}.at(begin));
     });
   }
 
@@ -345,9 +362,11 @@ template <class F, class T> class Solver {
     return std::min(range, 4 * std::max(1.0, k_) / std::max(1.0, sums.pdf()) * temperature_);
   }
 
-  // Cauchy's far scores follow their Taylor polynomial only: they must be further away than b moves.
+  // Cauchy's far scores follow their Taylor polynomial only: they must be further away than b moves. Where scores
+  // are rare a wide list is short.
   double list_radius() const {
-    return (F::kTail == Tail::hyperbola ? 2 * guard_ : guard_) + F::kReach * temperature_;
+    if (F::kTail != Tail::hyperbola) return guard_ + F::kReach * temperature_;
+    return std::max(spread_ * guard_ + F::kReach * temperature_, least_radius_);
   }
 
   // A list pays when it is short: when, for a bell-shaped row, it holds less than a third of it, and
@@ -373,7 +392,11 @@ template <class F, class T> class Solver {
 
   // Whether the list is much shorter or longer than in a bell-shaped row.
   bool unlike_a_bell(double radius, std::size_t near) const {
-    const double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
+    double expected = std::min(2 * radius * density_, 1.0) * census_.valid;
+    if (radius == least_radius_) {  // within which the density may grow much
+      const double from = (distance_ - radius) / deviation_, to = (distance_ + radius) / deviation_;
+      expected = (normal_tail(from) - normal_tail(to)) * census_.valid;
+    }
     return double(near) < 0.25 * expected - 8 || double(near) > 4 * expected + 32;
   }
 
@@ -390,7 +413,7 @@ template <class F, class T> class Solver {
     const double whole = std::floor(k_), part = k_ - whole;
     const Selection<T> selection(x_, n_, static_cast<std::size_t>(whole), scratch_);
     touched_ += selection.touched();
-    selected_ = true;
+    selected_ = true, spread_ = 2, least_radius_ = 0;
     const double last = part > 0 ? part : 1;  // what is left for the lowest score that counts
     const double high_share = last / (census_.valid - std::ceil(k_) + 1);
     const double low_share = (1 - part) / (whole + 1);
@@ -428,7 +451,8 @@ template <class F, class T> class Solver {
   T* scratch_;
   Team team_;
   TwoDoubles b_;
-  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0;
+  double density_ = 0, outer_ = 0, surprise_ = 0, guard_ = 0, crowded_ = 0, deviation_ = 0, distance_ = 0;
+  double spread_ = 2, least_radius_ = 0;  // of lists, for Cauchy
   Guess<F, T> guess_;
   Census census_{0};  // all scores are taken for ordinary ones until they are `classified_`
   double touched_ = 0;

@@ -23,7 +23,7 @@ template <class F, class T> T scale_of(double temperature) {
   return static_cast<T>(std::min(double(F::kUnit) / temperature, most));
 }
 
-template <class F, class T> inline Values<T> values_at(Pack<T> z, Pack<T> scale) {
+template <class F, class T> [[gnu::always_inline]] inline Values<T> values_at(Pack<T> z, Pack<T> scale) {
   if constexpr (F::kMiddle == 0) return F::values(absolute<T>(z), scale);
   const Pack<T> v = z * scale;
   return F::values(v < F::kMiddle ? v : T(1) - v, Pack<T>{} + T(1));
@@ -31,7 +31,7 @@ template <class F, class T> inline Values<T> values_at(Pack<T> z, Pack<T> scale)
 
 // Calls work(pack, index, count) on [0, n) in packs, the last one filled up with -inf, which takes
 // no part in any sum.
-template <class T, class Work> inline void for_packs(const T* x, std::size_t n, Work work) {
+template <class T, class Work> [[gnu::always_inline]] inline void for_packs(const T* x, std::size_t n, Work work) {
   std::size_t i = 0;
   for (; i + kLanes<T> <= n; i += kLanes<T>) work(load(x + i), i, kLanes<T>);
   if (i < n) work(load_part(x + i, n - i, -std::numeric_limits<T>::infinity()), i, n - i);
@@ -123,11 +123,11 @@ template <class F, class T> struct LaneSums {
   Pack<T> lower{}, upper{}, lower_pdf{}, upper_pdf{}, curve{}, third{}, fourth{};
   Mask<T> not_above{};
 
-  // Adds the scores at z, some of them below b; returns their tails.
-  Pack<T> add(Pack<T> z, T scale, Mask<T> below) {
+  // Adds the scores at z, some of them below b.
+  [[gnu::always_inline]] Values<T> add(Pack<T> z, T scale, Mask<T> below) {
     const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
     add_values(at, below);
-    return at.tail;
+    return at;
   }
 
   // Counts each score as many times as its weight says; `above` is not counted.
@@ -141,7 +141,7 @@ template <class F, class T> struct LaneSums {
   }
 
   // The same for far scores, where F is known better: see kReach.
-  void add_far(Pack<T> z, T scale, Mask<T> below, Mask<T> far) {
+  [[gnu::always_inline]] void add_far(Pack<T> z, T scale, Mask<T> below, Mask<T> far) {
     if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
       const Pack<T> e = kept(far, exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale)), square = e * e;
       share(e, below, lower, upper);
@@ -177,7 +177,7 @@ template <class F, class T> struct LaneSums {
   }
 
  private:
-  void add_values(const Values<T>& at, Mask<T> below) {
+  [[gnu::always_inline]] void add_values(const Values<T>& at, Mask<T> below) {
     share(at.tail, below, lower, upper);
     not_above += below;  // a mask is 0 or -1
     if constexpr (F::kExponential) return;
@@ -211,18 +211,21 @@ template <class F, class T> struct LaneSums {
   static Pack<T> kept(Mask<T> wanted, Pack<T> value) { return wanted ? value : Pack<T>{}; }
 };
 
-// Also writes p = F((x - b)/τ), if asked to.
+// What a sweep leaves behind, where it is asked to: p = F((x - b)/τ), and f where shift.hpp wants it.
+template <class T> struct Left {
+  T *p = nullptr, *pdf = nullptr;
+  Left at(std::size_t i) const { return {p ? p + i : nullptr, pdf ? pdf + i : nullptr}; }
+};
+
 template <class F, class T, bool kStore>
-Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, T* p) {
+Sums sweep_block(const T* x, std::size_t n, Threshold<T> b, T scale, Left<T> left) {
   LaneSums<F, T> sums;
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
     const Pack<T> z = (scores - b.centre) - b.rest;
     const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-    const Pack<T> tail = sums.add(z, scale, below);
-    if constexpr (kStore) {
-      const Pack<T> result = below ? tail : T(1) - tail;
-      std::memcpy(p + i, &result, count * sizeof(T));
-    }
+    const Values<T> at = sums.add(z, scale, below);
+    if constexpr (kStore) store_part(left.p + i, below ? at.tail : T(1) - at.tail, count);
+    if constexpr (kStore && F::kShift == Shift::taylor) store_part(left.pdf + i, at.pdf, count);
   });
   return sums.total(n);
 }
@@ -245,25 +248,15 @@ Far sweep_far_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>&
 }
 
 template <class F, class T>
-Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, T* p = nullptr) {
+Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, Left<T> left = {}) {
+  constexpr bool leaves = F::kShift != Shift::none;
   Sums total;
   for (std::size_t i = 0; i < n; i += kBlock) {
     const std::size_t count = std::min(kBlock, n - i);
-    total += F::kShiftable && p ? sweep_block<F, T, F::kShiftable>(x + i, count, b, scale, p + i)
-                                : sweep_block<F, T, false>(x + i, count, b, scale, nullptr);
+    total += leaves && left.p ? sweep_block<F, T, leaves>(x + i, count, b, scale, left.at(i))
+                              : sweep_block<F, T, false>(x + i, count, b, scale, {});
   }
   return total;
-}
-
-// From p = F((x - b)/τ) to F((x - b)/τ - shift), for the logistic density: the odds p/(1 - p) fall by
-// e^-shift. What is certain stays so.
-template <class T> void shift_topk(T* p, std::size_t n, double shift) {
-  const T fall = static_cast<T>(std::exp(-shift)), change = static_cast<T>(std::expm1(-shift));
-  for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
-    const Pack<T> share = inverse<T>(T(1) + before * change);
-    const Pack<T> result = before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share;
-    std::memcpy(p + i, &result, count * sizeof(T));
-  });
 }
 
 template <class F, class T>
@@ -273,7 +266,7 @@ void write_topk(const T* x, T* p, std::size_t n, Threshold<T> b, T scale) {
     const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
     const Pack<T> place = F::kMiddle == 0 ? z : z * scale;
     const Pack<T> result = place < F::kMiddle ? tail : T(1) - tail;
-    std::memcpy(p + i, &result, count * sizeof(T));
+    store_part(p + i, result, count);
   });
 }
 

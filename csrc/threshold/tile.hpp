@@ -286,7 +286,7 @@ template <class F, class T> class Tile {
   enum class Side { below, above, either };
 
   // Adds a score of every row, with the derivatives that steps of the given order want.
-  template <Side kSide, int kOrder> void add(Totals& sums, Pack<T> scores) const {
+  template <Side kSide, int kOrder> [[gnu::always_inline]] void add(Totals& sums, Pack<T> scores) const {
     const Pack<T> z = (scores - centre_) - at_;
     const Values<T> values = values_at<F, T>(z, scale_);
     Pack<T> slope = kSide == Side::above ? -values.drop : values.drop;

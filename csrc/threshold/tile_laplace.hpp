@@ -52,20 +52,23 @@ template <class T> struct SortedLaplace {
     const Pack<T> none{};
     Pack<T> lower[kMost + 1], upper[kMost + 1], fall[kMost];  // upper[i + 1] is upper_i
     const auto out = [&](std::size_t i) { return scores[i] == -kInfinite; };
-    lower[n] = none, lower[n - 1] = none + T(1);
-    if constexpr (kSome) lower[n - 1] = out(n - 1) ? none : lower[n - 1];
+    Pack<T> sum = none + T(1);  // in a register: through memory, every score would wait for the one before it
+    if constexpr (kSome) sum = out(n - 1) ? none : sum;
+    lower[n] = none, lower[n - 1] = sum;
     for (std::size_t i = n - 1; i-- > 0;) {
-      fall[i] = exp2_minus<T>(scores[i] - scores[i + 1], scale);
-      if constexpr (kSome) fall[i] = out(i + 1) ? none : fall[i];  // what is behind takes no part
-      lower[i] = T(1) + fall[i] * lower[i + 1];
-      if constexpr (kSome) lower[i] = out(i) ? none : lower[i];
+      Pack<T> rest = exp2_minus<T>(scores[i] - scores[i + 1], scale);
+      if constexpr (kSome) rest = out(i + 1) ? none : rest;  // what is behind takes no part
+      fall[i] = rest, sum = T(1) + rest * sum;
+      if constexpr (kSome) sum = out(i) ? none : sum;
+      lower[i] = sum;
     }
     Mask<T> not_below{};
-    upper[0] = none;
-    for (std::size_t i = 0; i < n; ++i) {
-      upper[i + 1] = T(1) + (i > 0 ? fall[i - 1] * upper[i] : none);
-      const Pack<T> missing = (whole - T(i)) + (part - T(0.5));
-      not_below += ~(T(0.5) * (lower[i] - upper[i + 1]) < missing);  // b is at x_i, or above it
+    Pack<T> missing = whole;
+    upper[0] = sum = none;
+    for (std::size_t i = 0; i < n; ++i, missing -= T(1)) {
+      sum = T(1) + (i > 0 ? fall[i - 1] * sum : none);
+      upper[i + 1] = sum;
+      not_below += ~(T(0.5) * (lower[i] - sum) < missing + (part - T(0.5)));  // b is at x_i, or above it
     }
     T above[kLanes<T>], high[kLanes<T>], low[kLanes<T>], upper_there[kLanes<T>], lower_there[kLanes<T>];
     for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {

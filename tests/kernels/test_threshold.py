@@ -75,6 +75,29 @@ def test_a_row_alone_is_solved_as_well(kernel, density, dtype):
         assert error <= (2e-12 if dtype is np.float64 else 2e-6), label
 
 
+@pytest.mark.parametrize("density", ["logistic", "normal", "cauchy"])
+@pytest.mark.parametrize("n", [1000, 1003])
+def test_shifted_tails_keep_their_digits(density, n):
+    """The last step shifts p, which must not cost the smallest ones their relative accuracy."""
+    scores = torch.randn(40, n, generator=torch.Generator().manual_seed(n))
+    scores[:, :60] = torch.linspace(-12, 9, 60)
+    scores[:, 60] = -torch.inf
+    k, temperature = torch.full((40,), 100.0).double(), torch.ones(40, dtype=torch.float64)
+    with _native.use("native"):
+        b = threshold.solve(scores, k, temperature, density).b.double()
+        p = so.soft_topk(scores, 100, method=density, temperature=1.0).double()
+    u = (scores.double() - b[0, :, None]) - b[1, :, None]
+    exact = {
+        "logistic": torch.sigmoid(u),
+        "normal": torch.special.erfc(-u / 2**0.5) / 2,
+        "cauchy": torch.atan2(torch.ones_like(u), -u) / torch.pi,
+    }[density]
+    assert (p[:, 60] == 0).all()
+    # normal's tail shows how u was rounded
+    allowed = 3e-6 * (1 + u.clamp(-20, 20).abs()) * exact
+    assert ((p - exact).abs() <= allowed + 1e-37).all()
+
+
 @_DTYPES
 @pytest.mark.parametrize("n", [8, 100, 1000])
 def test_certain_scores_stay_certain(kernel, dtype, n):
