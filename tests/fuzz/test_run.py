@@ -27,7 +27,7 @@ def test_every_operator_and_method_once(capsys):
     assert failures == []
 
 
-#: Seeds of small problems whose answers are not yet what they should be. 654: where k takes all that
+#: Seeds of small problems whose answers are not yet right. 654: where k takes all that
 #: there is, a mask hides from compiled soft top-k that the row has a NaN; what it excludes is 0.
 _OPEN = (654,)
 
