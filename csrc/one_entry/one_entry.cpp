@@ -132,16 +132,25 @@ template <class F, class T> void finish_row(const OneEntryForward& a, std::size_
   if (a.shares) a.loss[row] = loss_of(log_p, a.shares + row * a.columns * a.shares_stride, pull, a.columns, a.apart);
 }
 
+// The sum of all losses, or their mean.
+double reduced_loss(const OneEntryForward& a) {
+  double sum = 0, count = 0;
+  for (std::size_t row = 0; row < a.rows; ++row) sum += a.loss[row], count += a.index[row] >= 0;
+  return a.mean ? sum / count : sum;
+}
+
 template <class F, class T> void forward(const OneEntryForward& a) {
   constexpr std::size_t kCached = std::size_t(1) << 17;  // bytes of rows that all k look at in turn
   const std::size_t some = std::max<std::size_t>(16, kCached / (sizeof(T) * std::max<std::size_t>(a.n, 1)));
-  for_rows(a.rows, a.n * a.columns, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  constexpr std::size_t kLooks = 4;  // at a score, until a threshold is found
+  for_rows(a.rows, kLooks * a.n * a.columns, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     for (std::size_t first = begin; first < end; first += some) {
       const std::size_t last = std::min(first + some, end);
       for (std::size_t j = 0; j < a.columns; ++j) solve_column<T>(a, j, first, last, team.size);
       for (std::size_t row = first; row < last; ++row) finish_row<F, T>(a, row);
     }
   });
+  if (a.total) *static_cast<T*>(a.total) = T(reduced_loss(a));
 }
 
 // ---- backward
@@ -324,7 +333,8 @@ void backward_row(const OneEntryBackward& a, std::size_t row, T* scratch, Team t
 }
 
 template <template <class> class F, class T> void backward(const OneEntryBackward& a) {
-  for_rows(a.rows, a.n * a.columns, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  constexpr std::size_t kLooks = 2;  // at a score, for each k
+  for_rows(a.rows, kLooks * a.n * a.columns, a.threads, [&](std::size_t begin, std::size_t end, Team team) {
     const Scratch<T> scratch(a.n);
     for (std::size_t row = begin; row < end; ++row) backward_row<F, T>(a, row, scratch.get(), team);
   });

@@ -8,7 +8,8 @@ namespace softorder {
 
 // Matrices are dense, of float (wide = 0) or double (wide = 1). A stride is 1, or 0 when one number (of
 // shares: one set) serves every row. Column j of what is per row and k belongs to k[j]; k = 0 stands
-// for a softmax. A row whose index is negative has neither loss nor gradient.
+// for a softmax. A row whose index is negative has neither loss nor gradient, and is not part of the mean
+// that `total` is with `mean`.
 struct OneEntryForward {
   const void* scores;         // rows × n
   const std::int64_t* index;  // which entry of each row
@@ -19,8 +20,9 @@ struct OneEntryForward {
   double* log_p;              // rows × columns
   double* loss;               // rows
   double* pull;               // rows × columns: the derivatives of the loss by log p
+  void* total;                // the sum of all losses, in the format of the scores; may be null
   std::size_t rows, n, columns, temperature_stride, shares_stride;
-  std::int32_t density, apart, wide, threads;  // apart: the first share is not part of the mixture
+  std::int32_t density, apart, mean, wide, threads;  // apart: the first share is not part of the mixture
 };
 
 struct OneEntryBackward {

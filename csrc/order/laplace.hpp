@@ -284,16 +284,24 @@ template <class T> class LaplaceOrder : LaplaceBlocks<T> {
   template <class Work>
   void each_whole_share(Block block, Gaps gaps, std::size_t first, std::size_t last, const T* upstream,
                         const Roots<T>& at, Work work) const {
-    for (std::size_t j = first; j < last; ++j) {
-      const std::size_t i = std::size_t(at.segment[j]) - block.begin;
-      const double excess = double(j + 1) - double(at.segment[j]), own = double(upstream[j]);
-      const double left = gaps.left[i], right = gaps.right[i];
-      if (excess == 0) {
-        work(j, i, own, 1 / left, 1 / right);
-      } else {
-        const double drawing = excess > 0 ? right : left, size = std::fabs(excess);
-        const double both = std::sqrt(excess * excess + left * right * gaps.a[i]);
-        work(j, i, own, (both + size) / (drawing * both), drawing * gaps.a[i] / ((both + size) * both));
+    constexpr std::size_t kPiece = 256;
+    double near[kPiece], far[kPiece];
+    const std::int32_t begin = std::int32_t(block.begin);
+    for (std::size_t from = first; from < last; from += kPiece) {
+      const std::size_t count = std::min(kPiece, last - from);
+      const std::int32_t* const segment = at.segment + from;
+      const std::int32_t level = std::int32_t(from) + 1;
+#pragma omp simd
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::int32_t i = segment[k] - begin, above = level + std::int32_t(k) - segment[k];
+        const double left = gaps.left[i], right = gaps.right[i], product = left * right * gaps.a[i];
+        const double excess = double(above), drawing = above > 0 ? right : left;
+        const double both = std::sqrt(excess * excess + product), sum = both + std::fabs(excess);
+        near[k] = (above == 0 ? 1.0 : sum) / (above == 0 ? left : drawing * both);
+        far[k] = (above == 0 ? 1.0 : drawing * gaps.a[i]) / (above == 0 ? right : sum * both);
+      }
+      for (std::size_t k = 0; k < count; ++k) {
+        work(from + k, std::size_t(segment[k] - begin), double(upstream[from + k]), near[k], far[k]);
       }
     }
   }

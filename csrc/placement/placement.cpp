@@ -52,10 +52,12 @@ template <class T, class Order> class PlacedRow {
         x_(buffers.x.get()),
         centres_(buffers.centres.get()),
         rests_(buffers.rests.get()),
-        roots_{nullptr, buffers.segment.get(), buffers.rest.get(), buffers.slope.get()} {
+        roots_{nullptr, a.segment ? a.segment + begin_of(a, i) : buffers.segment.get(),
+               a.rest ? a.rest + begin_of(a, i) : buffers.rest.get(),
+               a.slope ? a.slope + begin_of(a, i) : buffers.slope.get()} {
     if (row_.spoiled || row_.finite == 0) return;
     for (std::size_t k = 0; k < row_.finite; ++k) x_[k] = factor_ * double(row_.finite_values()[k]);
-    order().roots(levels(), roots_);
+    if (!known()) order().roots(levels(), roots_);
     const std::size_t m = row_.finite;
     centres_[0] = -kInfinity<double>, centres_[m] = kInfinity<double>;
     rests_[0] = rests_[m] = 0;
@@ -98,6 +100,8 @@ template <class T, class Order> class PlacedRow {
   }
 
  private:
+  // Whether the forward pass has kept the roots.
+  bool known() const { return a_.upstream && a_.segment && row_.finite > 1 && roots_.segment[0] >= 0; }
   Levels levels() const { return threshold_levels(row_.finite); }
   Order order() const { return {x_, row_.finite, tau_, team_}; }
 

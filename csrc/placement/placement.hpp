@@ -17,6 +17,8 @@ struct Placement {
   double* losses;          // forward only
   void* values;            // the scores in ascending order, and where they came from: written by the
   std::int32_t* order;     // forward pass, read by the backward pass
+  double *rest, *slope;    // where the thresholds are, see order/roots.hpp: also from one pass to the other. Without
+  std::int32_t* segment;   // segments, or with -1 for its first one, a row has them found again; laplace needs no slopes
   void* gradient;          // backward only
   double* grad_temperature;  // backward only, one per row; may be null
   const std::int64_t* offsets;  // may be null: rows of different lengths, n is not used

@@ -3,6 +3,7 @@
     python -m tests.fuzz.run --seed 4711           one problem
     python -m tests.fuzz.run --seed 4711 --shrink  the same with fewer rows and scores, if it fails
     python -m tests.fuzz.run --from 0 --calls 1000 many, each on a line before it is called
+    python -m tests.fuzz.run --levels --most 60    on every SIMD level that this CPU has
 
 Every answer of the compiled kernels is judged (tests/fuzz/judges.py): by itself, beside plain
 torch, and beside plain torch in float64. A line that was printed last before a crash says how to
@@ -48,8 +49,21 @@ def solve(problem, kind):
     return Answer(result.detach(), dict(zip(("scores", *problem.learned), gradients, strict=True)))
 
 
-def check(problem, everything=False):
-    """What is wrong, in words, if anything is; of all kinds of rows, also of those still open."""
+def check(problem, everything=False, levels=None):
+    """What is wrong, in words, if anything is; of all kinds of rows, also of those still open.
+
+    On all of these SIMD levels, or on the one in use. Plain torch is asked once for all of them.
+    """
+    others = {}
+    for level in levels or [_native.level()]:
+        with _native.use_level(level):
+            wrong = _check(problem, everything, others)
+        if wrong:
+            return wrong if levels is None else f"{wrong}, level {level}"
+    return ""
+
+
+def _check(problem, everything, others):
     arguments = [problem.scores, *problem.options.values()]
     memory = [values.whole(v) for v in arguments if isinstance(v, torch.Tensor)]
     before = [bits.clone() for bits in memory]
@@ -61,20 +75,16 @@ def check(problem, everything=False):
     wrong = judges.decent(problem, found)
     if wrong or problem.scores.numel() > _COMPARED:
         return wrong
-    return judges.agree(problem, found, solve(problem, "torch"), "plain torch") or _in_float64(
-        problem, found
-    )
+    if not others:
+        others["plain torch"] = solve(problem, "torch")
+        if problem.scores.dtype is not torch.float64:
+            others["float64"] = solve(problem.widened(), "torch")
+    return next(filter(None, (judges.agree(problem, found, o, w) for w, o in others.items())), "")
 
 
-def _in_float64(problem, found):
-    if problem.scores.dtype is torch.float64:
-        return ""
-    return judges.agree(problem, found, solve(problem.widened(), "torch"), "float64")
-
-
-def run(seeds, stop_after, everything=False, most=problems.MOST):
+def run(seeds, stop_after, everything=False, most=problems.MOST, levels=None):
     """Solves the problems of these seeds; returns how many were called, and the failures."""
-    called, failures, operators = 0, [], Counter()
+    called, failures, kinds = 0, [], Counter()
     begin = time.process_time()
     for seed in seeds:
         if time.process_time() - begin > stop_after:
@@ -84,15 +94,16 @@ def run(seeds, stop_after, everything=False, most=problems.MOST):
         torch.manual_seed(seed)
         _native.threads = lambda count=problem.threads: count
         try:
-            wrong = check(problem, everything)
+            wrong = check(problem, everything, levels)
         except Exception as error:
             wrong = f"{type(error).__name__}: {error}"
         called += 1
-        operators[problem.operator] += 1
+        kinds[problem.operator] += 1
+        kinds[str(problem.scores.dtype).removeprefix("torch.")] += 1
         if wrong:
             failures.append(f"python -m tests.fuzz.run {problem}\n    {wrong}")
             print("   ", wrong, flush=True)
-    return called, failures, operators
+    return called, failures, kinds
 
 
 def smallest(problem):
@@ -145,6 +156,7 @@ def main(arguments=None):
     parser.add_argument(
         "--everything", action="store_true", help="judge the kinds of rows that are still open, too"
     )
+    parser.add_argument("--levels", action="store_true", help="every SIMD level of this CPU")
     parser.add_argument("--shrink", action="store_true", help="the problem of --seed, made small")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -158,13 +170,14 @@ def main(arguments=None):
     seeds = itertools.islice(_seeds(given.first, given.operator), given.calls)
     if given.seed is not None:
         seeds = [given.seed]
-    called, failures, operators = run(seeds, given.seconds, given.everything, given.most)
+    levels = _native.usable_levels() if given.levels else None
+    called, failures, kinds = run(seeds, given.seconds, given.everything, given.most, levels)
     for line in failures:
         print(line, file=sys.stderr)
-    counts = ", ".join(f"{name} {count}" for name, count in sorted(operators.items()))
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
     print(
         f"{called} problems ({counts}), {sum(_native.calls.values())} calls of compiled kernels, "
-        f"{len(failures)} failures, level {_native.level()}"
+        f"{len(failures)} failures, {' and '.join(levels or [_native.level()])}"
     )
     return 1 if failures else 0
 

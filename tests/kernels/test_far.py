@@ -30,12 +30,13 @@ def _problem(density, n, k, dtype, scale):
 @pytest.mark.parametrize("density", BUILT_IN)
 def test_the_size_of_the_scores_does_not_count(kernel, density, dtype):
     largest = int(math.log2(torch.finfo(dtype).max)) - 2
+    less = 20 if dtype is torch.float32 else 45  # still far, as csrc/threshold/far.hpp has it
     for n, k in ((7, 3), (7, 2.4), (100, 30.5)):
         near, far, farthest = (
             _problem(density, n, k, dtype, scale)
-            for scale in (1.0, 2.0 ** (largest - 20), 2.0**largest)
+            for scale in (1.0, 2.0 ** (largest - less), 2.0**largest)
         )
-        # at the very end gradients, in 1/τ, are below the smallest normal number
+        # at the very end gradients, in units of 1/τ, are below the smallest normal number
         pairs = [*zip(near, far, strict=True), *zip(near[:2], farthest, strict=False)]
         for one, other in pairs:
             tolerance = _TOLERANCE[dtype] * (1 + one[one.isfinite()].abs().max())
@@ -93,7 +94,7 @@ def test_scores_of_plus_infinity_share_the_softmax_of_a_top_k_loss():
             loss = so.losses.top_k_cross_entropy(x, target, p_k, reduction="none")
             (gradient,) = torch.autograd.grad(loss.sum(), x)
         expected = -0.5 * math.log(0.5) - 0.5 * math.log(0.5)  # k = 2 and k = 3 take it for certain
-        assert loss[0].item() == pytest.approx(expected) and loss[1].item() == math.inf
+        assert loss.tolist() == pytest.approx([expected, math.inf])
         assert gradient.isfinite().all()
 
 

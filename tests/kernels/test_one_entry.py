@@ -80,6 +80,23 @@ def _close(found, expected, scale, narrow):
     torch.testing.assert_close(found.double() / scale, expected / scale, rtol=0, atol=limit)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_losses_are_reduced_to_one_number_and_back(level, dtype):
+    scores, index, _, shares = _problem(70, dtype, 1.0)
+    number, shares = number_of(BUILT_IN["logistic"]), shares[:1].contiguous()
+    tau = torch.full((), 0.3, dtype=torch.float64)
+    with _native.use("native"), _native.use_level(level):
+        losses, _, pull, b = cpu.loss(scores, index, tau, shares, KS, number, True)
+        rest = shares, KS, number, True
+        total, _ = cpu.reduced(scores, index, 0.3, *rest, False)
+        mean, kept = cpu.reduced(scores, index, 0.3, *rest, True)
+        back = cpu.vjp(UPSTREAM[-1:], pull, scores, index, tau, b, KS, number, False)[0]
+        again = cpu.reduced_vjp(UPSTREAM[-1].item(), kept, scores, index, 0.3, KS, number)
+    torch.testing.assert_close(total, losses.sum().to(dtype))
+    torch.testing.assert_close(mean, (losses.sum() / (index >= 0).sum()).to(dtype))
+    assert torch.equal(again, back)
+
+
 def test_nan_stays_in_its_row():
     scores, index, tau, shares = _problem(9, torch.float32, 1.0)
     scores[8, 3] = math.nan

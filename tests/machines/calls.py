@@ -54,8 +54,8 @@ _ORDER = (
     "rows n temperature_stride density descending wide threads"
 )
 _PLACEMENT = (
-    "scores temperature first last upstream losses values order gradient grad_temperature offsets "
-    "rows n temperature_stride density descending wide threads"
+    "scores temperature first last upstream losses values order rest slope segment gradient "
+    "grad_temperature offsets rows n temperature_stride density descending wide threads"
 )
 _PERMUTATION = (
     "scores centre rest temperature out upstream rows k n temperature_stride "
@@ -94,8 +94,8 @@ FIELDS = {
     "rows n k size temperature_stride comparator matrix descending wide threads",
     "row_softmax": "scores temperature p order count upstream gradient "
     "rows k n temperature_stride family descending wide threads",
-    "one_entry_forward": "scores index temperature k shares b log_p loss pull "
-    "rows n columns temperature_stride shares_stride density apart wide threads",
+    "one_entry_forward": "scores index temperature k shares b log_p loss pull total "
+    "rows n columns temperature_stride shares_stride density apart mean wide threads",
     "one_entry_backward": "scores index temperature k b pull upstream grad_scores "
     "grad_temperature rows n columns temperature_stride upstream_stride density wide threads",
     "subsets_forward": "logits size draws b log_prob angle weight rows n count points wide threads",

@@ -246,8 +246,8 @@ PYTHON = (
     ),
     Mutant(
         "src/softorder/losses/permutation.py",
-        "total = total / counted.sum()",
-        "total = total / counted.numel()",
+        "places.numel() if counted is None else counted.sum()",
+        "places.numel()",
         "the mean of a permutation's cross-entropy counts what is ignored",
         ("tests/losses/test_permutation.py",),
     ),

@@ -14,6 +14,7 @@ import softorder as so
 from softorder import _check
 from softorder.kernels import _autograd, _density_numbers
 from softorder.losses import _fused as top_k
+from softorder.losses import _reduced
 from softorder.relaxations import fused, threshold
 from tests.user_density import Student
 
@@ -86,6 +87,7 @@ def test_dynamo_is_seen():
         (fused._apply, fused._Fused),
         (threshold._apply, threshold._SoftTopK),
         (top_k._apply, top_k._Loss),
+        (_reduced._apply, _reduced._Loss),
     ],
 )
 def test_the_short_way_into_autograd_is_the_usual_one(short, function):
@@ -99,7 +101,7 @@ def test_both_ways_record_the_same():
     found = []
     for apply in (threshold._apply, threshold._SoftTopK.apply):
         scores = torch.linspace(0, 1, 10).requires_grad_()
-        p = apply(scores, k, tau, None, 0)
+        p = apply(scores, k, tau, None, 0, -1)
         (gradient,) = torch.autograd.grad(p.square().sum(), scores)
         found.append((p.detach(), gradient, type(p.grad_fn).__name__))
     for one, other in zip(*found, strict=True):

@@ -14,7 +14,9 @@ from softorder._check._values import PerRow, extremes, first, is_number, refuse
 
 def k(k: PerRow, scores: Tensor, dim: int) -> None:
     """`k` is a number in [0, n], or a tensor of such numbers that broadcasts over the rows."""
-    n = scores.shape[dim]
+    n, kind = scores.shape[dim], type(k)
+    if (kind is int or kind is float) and 0 <= k <= n:
+        return  # what happens most, in one call
     if not isinstance(k, Tensor):
         return k_among(k, n, dim)
     _values.per_row("k", k, scores, dim)
@@ -126,6 +128,8 @@ def _k_range(n: int, dim: object, given: PerRow) -> str:
 
 def temperature(temperature: PerRow, scores: Tensor, dim: int) -> None:
     """`temperature` is a finite number > 0, or a tensor of them that broadcasts over the rows."""
+    if type(temperature) is float and 0 < temperature < math.inf:
+        return  # what happens most, in one call
     if not isinstance(temperature, Tensor):
         return temperature_alone(temperature)
     _values.per_row("temperature", temperature, scores, dim)

@@ -15,6 +15,9 @@ _STRIDED = torch.strided
 
 def scores(scores: Tensor, dim: int) -> None:
     """`scores` is a floating-point tensor with at least one axis, and `dim` is one of them."""
+    usual = type(scores) in PLAIN and scores.dtype in FLOATING and scores.layout is _STRIDED
+    if usual and type(dim) is int and -scores.dim() <= dim < scores.dim() and not scores.is_nested:
+        return  # what happens most, in one call
     floating("scores", scores)
     axes = scores.dim()
     if type(dim) is not int:
@@ -84,7 +87,7 @@ def _boolean(mask: Tensor) -> None:
 
 
 def _broadcasts(mask: Tensor, scores: Tensor) -> None:
-    if not _values.broadcasts(mask.shape, scores.shape):
+    if mask.shape != scores.shape and not _values.broadcasts(mask.shape, scores.shape):
         raise ValueError(
             f"mask must broadcast to the shape of scores, {tuple(scores.shape)}, "
             f"but got shape {tuple(mask.shape)}"

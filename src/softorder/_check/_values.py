@@ -39,6 +39,8 @@ def per_row(name: str, value: Tensor, scores: Tensor, dim: int) -> None:
     """A tensor of real numbers that broadcasts over the rows of scores."""
     real_numbers(name, value)
     reachable(name, value, scores)
+    if value.shape == scores.shape[:-1] and (dim == -1 or dim == scores.dim() - 1):
+        return  # what happens most
     if value.dim() == scores.dim():  # more than the rows have: `dim` was kept
         kept(name, value, scores, (dim,))
     else:

@@ -10,8 +10,11 @@ from softorder._check._mode import eager
 from softorder._check._values import beside, extremes, first, refuse
 
 
-def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
-    """`target` holds places in [0, n), or ignore_index, and is shaped as scores."""
+def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> bool:
+    """`target` holds places in [0, n), or ignore_index, and is shaped as scores.
+
+    Tells whether it was seen that none of them is to be ignored.
+    """
     _tensors.integers("target", target)
     beside("target", target, scores)
     if target.shape != scores.shape:
@@ -24,7 +27,7 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
         if target.is_cpu:
             low, high = extremes(target)
             if low >= 0 and high < n:  # what happens most
-                return
+                return not low <= ignore_index <= high
         wrong = ((target < 0) | (target >= n)) & (target != ignore_index)
         refuse(
             "target",
@@ -34,13 +37,19 @@ def places(target: Tensor, scores: Tensor, dim: int, ignore_index: int) -> None:
                 f"ignore_index = {ignore_index}, but got {int(first(target, wrong))}"
             ),
         )
+    return False
 
 
-def once(target: Tensor, counted: Tensor) -> None:
-    """No place of a row, on the last axis, is taken by two of those that are counted."""
+def once(target: Tensor, counted: Tensor | None) -> None:
+    """No place of a row, on the last axis, is taken by two of those that are counted: or of all."""
     if not eager() or not target.numel():
         return
     n = target.shape[-1]
+    if counted is None:
+        taken = torch.zeros(target.shape, dtype=torch.uint8, device=target.device)
+        if taken.scatter_(-1, target.long(), 1).amin():
+            return
+        counted = torch.ones_like(target, dtype=torch.bool)
     places = torch.where(counted, target, n).long()
     taken = torch.zeros(*target.shape[:-1], n + 1, dtype=torch.bool, device=target.device)
     found = taken.scatter_(-1, places, True)[..., :n].sum(-1)

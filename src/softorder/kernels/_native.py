@@ -48,8 +48,8 @@ KERNELS = {
     "soft_sort_backward": "11P3N4i",
     "permutation_forward": "6P4N4i",
     "permutation_backward": "6P4N4i",
-    "placement_forward": "11P3N4i",
-    "placement_backward": "11P3N4i",
+    "placement_forward": "14P3N4i",
+    "placement_backward": "14P3N4i",
     "isotonic": "3P2N3i",
     "projected_rank_forward": "8P3N4i",
     "projected_rank_backward": "8P3N4i",
@@ -57,12 +57,12 @@ KERNELS = {
     "projected_sort_backward": "8P3N4i",
     "network": "10P5N5i",
     "row_softmax": "7P4N4i",
-    "one_entry_forward": "9P5N4i",
+    "one_entry_forward": "10P5N5i",
     "one_entry_backward": "9P5N3i",
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
 }
-INTERFACE = 6  #: kInterface of csrc/kernels.hpp: what the fields mean
+INTERFACE = 7  #: kInterface of csrc/kernels.hpp: what the fields mean
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()
@@ -336,7 +336,7 @@ def library() -> Library:
 
 def call(name: str, *arguments: int) -> None:
     """Runs one compiled kernel with the fields of its struct of arguments, and counts it."""
-    function, pack = library().kernels[name]
+    function, pack = (_library or library()).kernels[name]
     calls[name] += 1
     outcome = function(pack(*arguments))
     if outcome:
@@ -357,7 +357,23 @@ def dense(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int]:
         return constant(value), 0
     if value.numel() == 1:
         return value, 0
-    return value.expand(shape).contiguous(), 1
+    if value.shape != shape:
+        value = value.expand(shape)
+    return value.contiguous(), 1
+
+
+def placed(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int, int]:
+    """The same with the address between the two."""
+    if type(value) is float or type(value) is int:
+        return *_placed(value), 0
+    value, stride = dense(value, shape)
+    return value, pointer(value), stride
+
+
+@lru_cache(maxsize=1024)
+def _placed(value: float) -> tuple[Tensor, int]:
+    number = constant(value)
+    return number, pointer(number)
 
 
 def rows_of(scores: Tensor, offsets: Tensor | None) -> torch.Size:

@@ -45,7 +45,7 @@ def far_from(dtype: torch.dtype) -> float:
 
 
 def _all_near(b: Tensor) -> bool:
-    """Whether all thresholds are so near to 0 that no difference overflows, NaN and inf excluded."""
+    """Whether all thresholds are numbers so near to 0 that no difference overflows."""
     most = torch.linalg.vector_norm(b, math.inf) if b.numel() > 0 else b.sum()
     return most.item() < far_from(b.dtype)
 

@@ -89,14 +89,16 @@ def permutation_cross_entropy(
         axes = _axis.axes(scores, dim)
         return _axis.split(found, scores, axes) if reduction == "none" else found
     _rows.check(scores, temperature, dim, descending, mask)
-    _check.targets.places(target, scores, dim, ignore_index)
+    judged = _check.targets.places(target, scores, dim, ignore_index)
     _check.reduction(reduction)
     compute = computation("permutation_cross_entropy", method)
     x = _rows.rows(scores, dim, mask)
     places = target if dim == -1 or dim == scores.dim() - 1 else target.movedim(dim, -1)
     if ignore_index >= 0:  # what is negative has no loss
         places = torch.where(places == ignore_index, -1, places)
-    counted = (places >= 0) & (x > -math.inf)
+    counted = None  # all of them
+    if not (judged and _check.known_finite(x)):
+        counted = (places >= 0) & (x > -math.inf)
     _check.targets.once(places, counted)
     if x.shape[-1] == 0:
         losses = x.clone()
@@ -106,7 +108,7 @@ def permutation_cross_entropy(
         return losses.to(dtype_of_loss(scores)).movedim(-1, dim)
     total = losses.sum()
     if reduction == "mean":
-        total = total / counted.sum()
+        total = total / (places.numel() if counted is None else counted.sum())
     return total.to(dtype_of_loss(scores))
 
 

@@ -86,11 +86,20 @@ def log_elementary(z: Tensor, k: int) -> Tensor:
     return functional.pad(polynomials[..., 0, :], (0, max(missing, 0)), value=-math.inf)
 
 
+_FEW = 2**17  # numbers: up to here calls take the time, not these
+
+
 def _product(a: Tensor, b: Tensor, k: int) -> Tensor:
     """log of the product of two polynomials of one degree, without what is beyond X^k."""
     degree = a.shape[-1] - 1
+    powers = min(2 * degree, k) + 1
+    if a.numel() * powers <= _FEW:
+        # X^p has a_i b_(p-i): the windows of b, read from its end, with log 0 on both sides
+        padded = functional.pad(b.flip(-1), (powers - 1 - degree, degree), value=-math.inf)
+        windows = padded.unfold(-1, degree + 1, 1)
+        return log_sum((a.unsqueeze(-2) + windows).flip(-2))
     coefficients = []
-    for power in range(min(2 * degree, k) + 1):
+    for power in range(powers):
         left = slice(max(0, power - degree), min(degree, power) + 1)
         right = slice(degree - min(degree, power), degree + 1 - max(0, power - degree))
         coefficients.append(log_sum(a[..., left] + b.flip(-1)[..., right]))

@@ -23,6 +23,7 @@ from softorder.losses._fused import Fused
 from softorder.losses._mass import check_method, density_number, operator_for
 from softorder.losses._mixture import Mixture
 from softorder.losses._ragged import Candidates, top_k_losses
+from softorder.losses._reduced import Reduced
 from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
 from softorder.ops import _forms, calibration
@@ -109,6 +110,12 @@ def top_k_cross_entropy(
     >>> round(one.item(), 3), round(two.item(), 3)
     (0.878, 0.038)
     """
+    if weight is None and m is None and per_sample is False and _check.eager():
+        known = _numbers_alone(p_k, method, temperature, top1, label_smoothing, reduction)
+        if known is not None and known.serves(scores, target):
+            loss = _of_numbers(scores, target, known, method, top1, ignore_index)
+            if loss is not None:
+                return loss
     if _forms.is_jagged(scores):
         _check.ragged.of_classes(m=m, weight=weight, label_smoothing=label_smoothing)
         settings = per_sample, method, temperature, top1, ignore_index, reduction
@@ -129,6 +136,82 @@ def top_k_cross_entropy(
     if _forms.special(scores, -1):
         return _of_dtensor(scores, target, p_k, options)
     return part_of_top_k_cross_entropy(scores, target, p_k, None, WHOLE, **options)
+
+
+def _numbers_alone(
+    p_k: Tensor | Sequence[float],
+    method: object,
+    temperature: object,
+    top1: object,
+    label_smoothing: object,
+    reduction: object,
+) -> Reduced | None:
+    """What the kernel is asked, if these are words and numbers, and it has an answer."""
+    if type(p_k) is not tuple:
+        if type(p_k) is not list:
+            return None
+        p_k = tuple(p_k)
+    kinds = {type(temperature), type(label_smoothing), *map(type, p_k)}
+    words = type(method) is type(top1) is type(reduction) is str
+    if not words or not kinds <= _NUMBERS or label_smoothing:
+        return None
+    return _known(p_k, method, temperature, top1, reduction)
+
+
+_NUMBERS = {float, int}
+
+
+@lru_cache(maxsize=256)
+def _known(
+    p_k: tuple[float, ...], method: str, temperature: float, top1: str, reduction: str
+) -> Reduced | None:
+    """The same; what comes again and again is looked at once."""
+    p = _check.weights.p_k(p_k)
+    _check.choice("top1", top1, TOP1)
+    _check.reduction(reduction)
+    _check.temperature_alone(temperature)
+    number, ks = density_number(method), _weighted(p_k)
+    if number is None or reduction == "none" or (top1 == "softmax" and ks == (1,)):
+        return None
+    columns = _columns(ks, TOP1[top1])
+    with torch.inference_mode(False):
+        shares = p.unsqueeze(0).index_select(-1, _known_places(*ks))
+    apart, mean = _is_apart(top1, columns), reduction == "mean"
+    return Reduced(number, columns, shares, apart, temperature, mean, p_k)
+
+
+def _of_numbers(
+    scores: Tensor,
+    target: Tensor,
+    known: Reduced,
+    method: object,
+    top1: str,
+    ignore_index: int,
+) -> Tensor | None:
+    """The loss, if no sample is ignored."""
+    if not _check.targets.classes(scores, target, ignore_index):
+        return None
+    _check.weights.candidates(max(known.ks[-1], 1), None, scores.shape[1])
+
+    def plain(scores: Tensor) -> Tensor:
+        samples = Samples.of(scores, target, ignore_index)
+        tau = _axis.per_row(known.temperature, scores)
+        mixture = Mixture(method, tau, None, 0.0, TOP1[top1])
+        shares, ks = _check.weights.p_k(known.p_k).unsqueeze(0), _weighted(known.p_k)
+        losses = _losses(samples, mixture, ks, shares, None, top1)
+        return samples.reduce(losses, None, "mean" if known.mean else "sum", WHOLE)
+
+    return known.loss(scores, target, plain)
+
+
+def _columns(ks: tuple[int, ...], softmax: str | None) -> tuple[int, ...]:
+    """The k as the kernel knows them: 0 where a softmax stands for k = 1."""
+    return tuple(0 if k == 1 and softmax is not None else k for k in ks)
+
+
+def _is_apart(top1: str, columns: tuple[int, ...]) -> bool:
+    """Whether the softmax is not part of the mixture."""
+    return top1 in APART and columns[0] == 0
 
 
 def _found(
@@ -267,8 +350,8 @@ def _fused(
     number = density_number(mixture.method)
     if number is None:
         return None
-    columns = tuple(0 if k == 1 and mixture.softmax is not None else k for k in ks)
-    fused = Fused(number, columns, top1 in APART and columns[0] == 0, weight, reduction)
+    columns = _columns(ks, mixture.softmax)
+    fused = Fused(number, columns, _is_apart(top1, columns), weight, reduction)
     chosen = shares
     if len(ks) < shares.shape[-1]:
         chosen = shares.index_select(-1, _places(ks, shares))

@@ -22,14 +22,14 @@ from softorder.kernels.shards import WHOLE, Shards, Whole
 
 Axes = int | tuple[int, ...] | None  #: one axis, several, or all of them
 _OF_ROWS = ("k", "temperature")
-_NUMBERS = (float, int, *_check.PLAIN)  # what a temperature is most of the time
+NUMBERS = (float, int, *_check.PLAIN)  #: what a temperature is most of the time
 
 
 def special(scores: Tensor, dim: Axes, temperature: object = 1.0) -> bool:
     """Whether the operator has to hand itself over, or to find its temperature first."""
     return (
         type(dim) is not int
-        or (type(temperature) not in _NUMBERS and wanted(temperature))
+        or (type(temperature) not in NUMBERS and wanted(temperature))
         or (type(scores) not in _check.PLAIN and is_dtensor(scores))
     )
 

@@ -117,7 +117,10 @@ def _apply(
     mask: Tensor | None,
 ) -> Tensor:
     _check.flag("largest", largest)
-    if _forms.special(scores, dim, temperature) or _forms.is_jagged(scores):
+    usual = type(scores) in _check.PLAIN and type(dim) is int
+    if not (usual and type(temperature) in _forms.NUMBERS) and (
+        _forms.special(scores, dim, temperature) or _forms.is_jagged(scores)
+    ):
         return _special(operator, scores, k, method, temperature, dim, largest, mask)
     assert isinstance(dim, int)
     _check.scores(scores, dim)
@@ -129,10 +132,8 @@ def _apply(
         return scores.clone()
     compute = getattr(served, operator)
     if operator in served.takes_scores_as_they_are:
-        x = _axis.last(scores if largest else -scores, dim)
         given = _axis.as_given(k, scores, dim), _axis.as_given(temperature, scores, dim)
-        result = compute(x, *given, mask=_axis.beside(mask, scores, dim))
-        return _axis.back(result, scores, dim)
+        return compute(scores if largest else -scores, *given, mask=mask, dim=dim)
     numbers = _axis.per_rows(k, temperature, scores, dim)
     rows = _axis.rows(scores, dim, largest, mask)
     if served.looks_at_k and not isinstance(k, Tensor):

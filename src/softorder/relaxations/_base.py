@@ -49,8 +49,8 @@ class Method:
     vmap: bool = True
     compile: bool = True
     looks_at_k: bool = False  #: soft_topk takes `most`, the next integer, of a k that is a number
-    #: operators that take scores of any float format, a `mask` beside them, and k and temperature
-    #: as numbers where they are numbers
+    #: operators that take scores of any float format along any `dim`, a `mask` beside them, and k
+    #: and temperature as numbers where they are numbers
     takes_scores_as_they_are: tuple[str, ...] = ()
     sharded: tuple[str, ...] = ()  #: operators whose rows may be cut among ranks
     untraced: tuple[str, ...] = ()  #: operators that look at k: neither vmap nor compile

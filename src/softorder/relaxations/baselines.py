@@ -14,7 +14,6 @@ from softorder.kernels.sort import sort
 from softorder.relaxations._base import Method, register
 from softorder.relaxations.matrix import row_weights
 
-
 _DEEP = -100.0  # from here on log σ(z) is z, in float64
 
 
@@ -227,7 +226,9 @@ class RenormalizedSigmoid(MaskMethod):
         rest = torch.where(more, rest, 0.0)  # with k = n nothing moves
         mass = torch.where(live, torch.sigmoid(x * scale), 0.0).sum(-1, keepdim=True)
         down = more & (size <= mass)
-        return torch.where(down, size * _shares(x, scale, live), 1 - rest * _shares(-x, scale, live))
+        return torch.where(
+            down, size * _shares(x, scale, live), 1 - rest * _shares(-x, scale, live)
+        )
 
 
 def _shares(x: Tensor, scale: Tensor, live: Tensor) -> Tensor:

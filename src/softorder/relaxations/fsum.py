@@ -13,7 +13,7 @@ from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
-from softorder.kernels.formulas import with_gradient_of
+from softorder.kernels.formulas import at_hand, with_gradient_of
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import levels_of as levels_of_all
@@ -227,7 +227,8 @@ class FSumMethod(Method):
         rows, x, temperature = rows.in_range(x, temperature, rows.factor())
         levels = levels_of_all(rows).double().expand(*x.shape[:-1], -1)
         centre, rest = self._roots(x, rows, levels, temperature)
-        rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
+        if not self._is_dense(rows, temperature):
+            rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
         found = self.density, rows, x, (centre, rest), temperature, places, descending
         return losses_between(*found)
 
@@ -247,6 +248,17 @@ class FSumMethod(Method):
     ) -> tuple[Tensor, Tensor]:
         x = scores.gather(-1, rows.order)
         return roots(x, levels.double(), temperature, self.density, rows.count)
+
+    def _is_dense(self, rows: SortedRows, temperature: Tensor) -> bool:
+        """Whether it is seen that FSum has no plateau at a whole level.
+
+        Its slope underflows only in a gap, in the middle of which f does.
+        """
+        if self.number < 0 or rows.n < 2 or not at_hand(rows.values, temperature):
+            return False
+        widest = rows.values.diff().amax()  # to what takes no part it is infinitely wide
+        middle = (widest / 2 / temperature.detach().min()).double()
+        return self.density.pdf(middle).item() >= torch.finfo(torch.float64).tiny
 
     def _across_gaps(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor, t: Tensor

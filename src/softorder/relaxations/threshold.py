@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder._axis import clean, per_rows
+from softorder._axis import back, beside, clean, last, per_rows
 from softorder._check import PerRow
 from softorder.densities import BUILT_IN, Density, UserDensity
 from softorder.kernels import threshold
@@ -68,14 +68,19 @@ class ThresholdMethod(Method):
         self.paper = density.paper
 
     def soft_topk(
-        self, scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None = None
+        self,
+        scores: Tensor,
+        k: PerRow,
+        temperature: PerRow,
+        mask: Tensor | None = None,
+        dim: int = -1,
     ) -> Tensor:
         if self.number is not None and (_check.eager() or _check.traceable()):
-            return _fused(scores, k, temperature, mask, self.number)
-        x = clean(scores, mask)
+            return _fused(scores, k, temperature, mask, self.number, dim)
+        x = last(clean(scores, mask), dim)
         k, temperature = per_rows(k, temperature, x)
         p = self.density.anchored.cdf(self._distance(x, k, temperature, log=False))
-        return p.to(scores.dtype)
+        return back(p, scores, dim)
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
@@ -174,18 +179,20 @@ def _nought(value: Tensor) -> Tensor:
 
 
 def _fused(
-    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
 ) -> Tensor:
     learns = scores.requires_grad or _learned(k) or _learned(temperature)
     if not (learns and torch.is_grad_enabled()):
-        return threshold.topk(scores, k, temperature, mask, density)
+        return threshold.topk(scores, k, temperature, mask, density, dim)
+    rows = last(scores, dim)
     if isinstance(k, Tensor) and k.requires_grad:
-        k = k.expand(scores.shape[:-1])
+        k = k.expand(rows.shape[:-1])
     if isinstance(temperature, Tensor) and temperature.requires_grad:
-        temperature = temperature.expand(scores.shape[:-1])
+        temperature = temperature.expand(rows.shape[:-1])
     if _check.eager():
-        return _apply(scores, k, temperature, mask, density)
-    return threshold.forward(scores, k, temperature, mask, density)[0]
+        return _apply(scores, k, temperature, mask, density, dim)
+    own = beside(mask, scores, dim)
+    return back(threshold.forward(rows, k, temperature, own, density)[0], scores, dim)
 
 
 def _learned(value: PerRow) -> bool:
@@ -195,9 +202,10 @@ def _learned(value: PerRow) -> bool:
 _KEPT = object()  # stands for a tensor that autograd keeps
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...], dim: int = -1) -> None:
     """The graph keeps the scores and the mask as they were given, and a few numbers per row."""
     *values, ctx.density = *inputs[:-1], output[1], inputs[-1]
+    ctx.dim = dim
     kept = [value for value in values if isinstance(value, Tensor)]
     ctx.save_for_backward(*kept)
     ctx.like = [(value.shape, value.dtype) for value in kept]
@@ -211,6 +219,12 @@ def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     values = [next(saved) if value is _KEPT else value for value in ctx.values]
     scores, k, temperature, mask, b = values
     by_k, by_temperature = ctx.needs_input_grad[1:3]
+    by_scores_alone = not (by_k or by_temperature or torch.is_grad_enabled())
+    if by_scores_alone and not _check.transformed():
+        arguments = upstream, scores, temperature, b, mask, ctx.density, ctx.dim
+        return threshold.backward_of_scores(*arguments), None, None, None, None, None
+    given, upstream = scores, last(upstream, ctx.dim)
+    scores, mask = last(scores, ctx.dim), beside(mask, scores, ctx.dim)
     if torch.is_grad_enabled() or _check.transformed():
         law, x = density_of(ctx.density).anchored, clean(scores, mask)
         k, temperature = per_rows(k, temperature, x)
@@ -219,17 +233,13 @@ def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         pdf = torch.where(b[0].isfinite().unsqueeze(-1), law.pdf(u), 0.0)
         v = upstream_of(upstream, mask, x.dtype)
         by_scores, by_row = vjp(v, u, pdf, inverse(temperature, x.dtype))
-        by_scores = by_scores.to(scores.dtype)
-    elif by_k or by_temperature:
+    else:
         b = threshold.thresholds(b, scores)
         by_scores, by_row = threshold.backward(
             upstream, scores, temperature, b, mask, ctx.density, by_temperature
         )
-    else:
-        arguments = upstream, scores, temperature, b, mask, ctx.density
-        return threshold.backward_of_scores(*arguments), None, None, None, None
     by_numbers = by_row[0] if by_k else None, by_row[1] if by_temperature else None
-    return by_scores, *by_numbers, None, None
+    return back(by_scores, given, ctx.dim), *by_numbers, None, None, None
 
 
 class _SoftTopK(torch.autograd.Function):
@@ -241,9 +251,10 @@ class _SoftTopK(torch.autograd.Function):
         temperature: PerRow,
         mask: Tensor | None,
         density: int,
+        dim: int,
     ) -> Tensor:
-        found = threshold.remembered(scores, k, temperature, mask, density)
-        _remember(ctx, (scores, k, temperature, mask, density), found)
+        found = threshold.remembered(scores, k, temperature, mask, density, dim)
+        _remember(ctx, (scores, k, temperature, mask, density), found, dim)
         return found[0]
 
     backward = staticmethod(_vjp)
@@ -254,7 +265,10 @@ class _SoftTopK(torch.autograd.Function):
 _apply = super(torch.autograd.Function, _SoftTopK).apply
 
 torch.library.register_autograd(
-    "softorder::soft_topk_forward", _vjp, setup_context=_remember, lib=library
+    "softorder::soft_topk_forward",
+    lambda ctx, *upstream: _vjp(ctx, *upstream)[:-1],
+    setup_context=_remember,
+    lib=library,
 )
 
 

@@ -53,6 +53,40 @@ def test_one_kernel_there_and_one_back(top1):
     assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("top1", ["softmax", "mixed_softmax", "operator"])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_numbers_alone_take_the_short_way_to_the_same(top1, reduction):
+    scores, target = problem(7, 30)
+    options = {"top1": top1, "reduction": reduction, "temperature": 0.5, "method": "normal"}
+    for p_k in (MIX, EVEN, FIVE):
+        x, same = (scores.clone().requires_grad_() for _ in range(2))
+        loss = _loss(x, target, p_k, **options)
+        assert "_Loss" in loss.grad_fn.name()
+        assert loss.grad_fn.statics[0].p_k == tuple(p_k)
+        tensor = torch.tensor(p_k, dtype=torch.float64)
+        expected = _loss(same, target, tensor, **options)
+        torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
+        found = torch.autograd.grad(3 * loss, x, retain_graph=True)[0]
+        wanted = torch.autograd.grad(3 * expected, same, retain_graph=True)[0]
+        torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+        twice = torch.autograd.grad(3 * loss, x, create_graph=True)[0]
+        torch.testing.assert_close(twice, wanted, rtol=1e-9, atol=1e-11)
+        assert twice.requires_grad
+        assert torch.equal(_loss(scores, target, tuple(p_k), **options), loss.detach())
+
+
+def test_the_short_way_is_left_where_something_is_ignored_or_changes():
+    scores, target = problem(7, 30)
+    some = target.clone()
+    some[2] = -100
+    found = _loss(scores, some, MIX)
+    torch.testing.assert_close(found, _loss(scores[some >= 0], some[some >= 0], MIX))
+    loss = _loss(scores.requires_grad_(), some.clamp_(min=0), MIX)
+    some.add_(1000)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
 def test_torch_func_and_compile():
     scores, target = problem(4, 6)
     criterion = so.losses.TopKCrossEntropyLoss(MIX, method="logistic", temperature=0.7)

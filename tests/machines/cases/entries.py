@@ -36,8 +36,10 @@ def _forward(density: str, x: Tensor, tau: Tensor, apart: bool) -> Call:
         "log_p": Expected(log_p, torch.float64, tolerance),
         "loss": Expected(loss, torch.float64, tolerance),
         "pull": Expected(pull, torch.float64, tolerance),
+        "total": Expected(_mean(loss, index), x.dtype, tolerance.amax(0, keepdim=True)),
         "shares_stride": 0,
         "apart": int(apart),
+        "mean": 1,
     }
     return Call("one_entry_forward", _label(density, x), values)
 
@@ -71,6 +73,10 @@ def _targets(x: Tensor) -> Tensor:
     index = x.argmax(-1)
     index[-1] = -1
     return index
+
+
+def _mean(loss: Tensor, index: Tensor) -> Tensor:
+    return loss[index >= 0].mean(0, keepdim=True)
 
 
 def _shares(apart: bool) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
 from softorder.kernels._triton_compile import LENGTHS, Configuration, of_densities
+from softorder.kernels.formulas import beside, factor_for, multiplied
 from softorder.kernels.fsum import reference
 from softorder.kernels.fsum.triton_laplace import (
     laplace_at_targets,
@@ -110,13 +111,25 @@ def invert(
     shape = levels.shape
     if sources.shape[-1] == 0 or levels.numel() == 0:
         return reference.invert(sources, levels, temperature, count, density)
+    factor = factor_of(sources, count)
+    sources, temperature = factor * sources, multiplied(temperature, factor)
     x = Sources.of(sources, None, None, temperature, count)
     centre, rest = (sources.new_empty(shape) for _ in range(2))
     if density == _LAPLACE:
         laplace_roots_of(x, levels, centre, rest)
     else:
         _uniform_roots(x, levels, centre, rest)
-    return centre, rest
+    return centre / factor, rest / factor
+
+
+def factor_of(sources: Tensor, count: Tensor | None) -> Tensor:
+    """What sorted sources and τ are multiplied by, as in the reference; mostly ones, a column."""
+    last = sources[..., -1:]
+    if count is not None:
+        taken = beside(count, sources).expand(last.shape[:-1]).unsqueeze(-1)
+        last = sources.gather(-1, (taken - 1).clamp(min=0))
+    factor = factor_for(torch.maximum(sources[..., :1].abs(), last.abs()))
+    return torch.ones_like(last) if factor is None else factor
 
 
 class Sources(NamedTuple):

@@ -25,6 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from softorder import _check
+from softorder.kernels import _native
 from softorder.kernels._density_numbers import COMPILED
 from softorder.kernels._operators import Operator, library
 from softorder.kernels.one_entry import cpu, reference
@@ -82,6 +84,26 @@ vjp = Operator(
     compiled=lambda up, pull, scores, index, tau, b, ks, density, by_tau: density < COMPILED,
     fake=_fake_vjp,
 )
+
+
+# ---- without the operators ----------------------------------------------------------------------
+#
+# The loss of a small batch takes as long as a dozen calls of torch. Where all but the scores are
+# numbers, one call of the kernel does what they would: it reduces the losses, too.
+
+
+def serves_reduced(scores: Tensor, index: Tensor, density: int) -> bool:
+    """Whether `reduced` and `reduced_vjp` may take these, here and now."""
+    return (
+        density < COMPILED
+        and _check.eager()
+        and scores.dtype in _DTYPES
+        and _native.serves(scores, index, most=_native.INT32)
+    )
+
+
+_DTYPES = (torch.float32, torch.float64)
+reduced, reduced_vjp = cpu.reduced, cpu.reduced_vjp
 
 
 # ---- derivatives under torch.compile ------------------------------------------------------------

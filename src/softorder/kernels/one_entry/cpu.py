@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from softorder._check import PerRow
 from softorder.kernels import _native
 
 
@@ -17,7 +18,10 @@ def log_entries(
 ) -> tuple[Tensor, Tensor]:
     """log p, and the thresholds."""
     log_p = torch.empty(len(scores), len(ks), dtype=torch.float64, device="cpu")
-    return log_p, _forward(scores, index, temperature, log_p, ks, density)
+    b = scores.new_empty(len(ks), 2, len(scores))
+    outputs = _native.pointer(b), _native.pointer(log_p), 0, 0, 0
+    _forward(scores, index, temperature, None, ks, density, False, False, *outputs)
+    return log_p, b
 
 
 def loss(
@@ -34,36 +38,59 @@ def loss(
     log_p, pull = (
         torch.empty(len(scores), len(ks), dtype=torch.float64, device="cpu") for _ in range(2)
     )
-    mixture = _Mixture(shares.contiguous(), losses, pull, apart)
-    return losses, log_p, pull, _forward(scores, index, temperature, log_p, ks, density, mixture)
+    outputs = _native.pointer(log_p), _native.pointer(losses), _native.pointer(pull), 0
+    b = scores.new_empty(len(ks), 2, len(scores))
+    given = scores, index, temperature, shares.contiguous()
+    _forward(*given, ks, density, apart, False, _native.pointer(b), *outputs)
+    return losses, log_p, pull, b
 
 
-class _Mixture(NamedTuple):
-    """What a loss wants beside log p."""
+def reduced(
+    scores: Tensor,
+    index: Tensor,
+    temperature: float,
+    shares: Tensor,
+    ks: Sequence[int],
+    density: int,
+    apart: bool,
+    mean: bool,
+) -> tuple[Tensor, Tensor]:
+    """The sum or the mean of all losses, and what its gradient needs, in one piece of memory."""
+    rows = scores.shape[0]
+    cells = rows * len(ks)
+    total = scores.new_empty(())
+    kept = torch.empty(rows + 4 * cells, dtype=torch.float64, device="cpu")
+    losses = _native.pointer(kept)
+    log_p, pull, b = _after(losses, rows, cells)
+    outputs = log_p, losses, pull, _native.pointer(total)
+    _forward(scores, index, temperature, shares, ks, density, apart, mean, b, *outputs)
+    return total, kept
 
-    shares: Tensor | None = None
-    losses: Tensor | None = None
-    pull: Tensor | None = None
-    apart: bool = False
 
-
-_NONE = _Mixture()
+def _after(losses: int, rows: int, cells: int) -> tuple[int, int, int]:
+    """Where log p, pulls and thresholds are, behind the losses."""
+    log_p = losses + 8 * rows
+    return log_p, log_p + 8 * cells, log_p + 16 * cells
 
 
 def _forward(
     scores: Tensor,
     index: Tensor,
-    temperature: Tensor,
-    log_p: Tensor,
+    temperature: PerRow,
+    shares: Tensor | None,
     ks: Sequence[int],
     density: int,
-    mixture: _Mixture = _NONE,
-) -> Tensor:
-    """Fills what is given, and returns the thresholds."""
+    apart: bool,
+    mean: bool,
+    b: int,
+    log_p: int,
+    losses: int,
+    pull: int,
+    total: int,
+) -> None:
+    """Fills what is at these addresses; without shares only thresholds and log p."""
     x, y = scores.contiguous(), index.contiguous()
     rows, n = x.shape
-    b = x.new_empty(len(ks), 2, rows)
-    shares, losses, pull, apart = mixture
     temperature, stride = _native.dense(temperature, (rows,))
     _native.call(
         "one_entry_forward",
@@ -72,21 +99,22 @@ def _forward(
         _native.pointer(temperature),
         _native.pointer(_counts(*ks)),
         _native.pointer(shares),
-        _native.pointer(b),
-        _native.pointer(log_p),
-        _native.pointer(losses),
-        _native.pointer(pull),
+        b,
+        log_p,
+        losses,
+        pull,
+        total,
         rows,
         n,
         len(ks),
         stride,
-        shares is not None and len(shares) > 1,
+        shares is not None and shares.shape[0] > 1,
         density,
         apart,
+        mean,
         x.dtype is torch.float64,
         _native.threads(),
     )
-    return b
 
 
 def vjp(
@@ -101,23 +129,59 @@ def vjp(
     by_temperature: bool,
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the scores, and of the temperature of every row if wanted."""
-    x, y, v, b = scores.contiguous(), index.contiguous(), pull.contiguous(), b.contiguous()
+    v, b = pull.contiguous(), b.contiguous()
+    by_row = torch.empty(len(scores), dtype=torch.float64, device="cpu")
+    upstream, stride = _native.dense(upstream, scores.shape[:1])
+    given = _native.pointer(b), _native.pointer(v), _native.pointer(upstream), stride
+    by_tau = _native.pointer(by_row) if by_temperature else 0
+    by_scores = _backward(scores, index, temperature, *given, ks, density, by_tau)
+    return by_scores, by_row if by_temperature else by_row.zero_()
+
+
+def reduced_vjp(
+    upstream: float,
+    kept: Tensor,
+    scores: Tensor,
+    index: Tensor,
+    temperature: float,
+    ks: Sequence[int],
+    density: int,
+) -> Tensor:
+    """The gradient of the scores; `upstream` is that of the loss of every row."""
+    rows = scores.shape[0]
+    _, pull, b = _after(_native.pointer(kept), rows, rows * len(ks))
+    one = array("d", (upstream,))
+    return _backward(scores, index, temperature, b, pull, _native.address(one), 0, ks, density, 0)
+
+
+def _backward(
+    scores: Tensor,
+    index: Tensor,
+    temperature: PerRow,
+    b: int,
+    pull: int,
+    upstream: int,
+    upstream_stride: int,
+    ks: Sequence[int],
+    density: int,
+    by_temperature: int,
+) -> Tensor:
+    """The gradient of the scores; fills that of the temperature if it has an address."""
+    x, y = scores.contiguous(), index.contiguous()
     rows, n = x.shape
     by_scores = torch.empty_like(x)
-    by_row = torch.empty(rows, dtype=torch.float64, device="cpu")
     temperature, stride = _native.dense(temperature, (rows,))
-    upstream, upstream_stride = _native.dense(upstream, (rows,))
     _native.call(
         "one_entry_backward",
         _native.pointer(x),
         _native.pointer(y),
         _native.pointer(temperature),
         _native.pointer(_counts(*ks)),
-        _native.pointer(b),
-        _native.pointer(v),
-        _native.pointer(upstream),
+        b,
+        pull,
+        upstream,
         _native.pointer(by_scores),
-        _native.pointer(by_row) if by_temperature else 0,
+        by_temperature,
         rows,
         n,
         len(ks),
@@ -127,7 +191,7 @@ def vjp(
         x.dtype is torch.float64,
         _native.threads(),
     )
-    return by_scores, by_row if by_temperature else by_row.zero_()
+    return by_scores
 
 
 @lru_cache(maxsize=64)

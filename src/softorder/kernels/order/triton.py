@@ -17,7 +17,16 @@ from softorder.kernels._density_numbers import number_of
 from softorder.kernels._operators import no_gradient
 from softorder.kernels._triton import launch, per_row
 from softorder.kernels._triton_compile import LENGTHS, Configuration, of_densities
-from softorder.kernels.fsum.triton import Sources, Tile, laplace_roots_of, pieces_of, sized, tile
+from softorder.kernels.formulas import multiplied
+from softorder.kernels.fsum.triton import (
+    Sources,
+    Tile,
+    factor_of,
+    laplace_roots_of,
+    pieces_of,
+    sized,
+    tile,
+)
 from softorder.kernels.order import reference
 from softorder.kernels.order.reference import all_values, sort_vjp
 from softorder.kernels.order.triton_rank import rank_backward, rank_forward
@@ -129,8 +138,11 @@ def sort(scores: Tensor, temperature: Tensor, descending: bool, density: int) ->
     centre, rest, slope = (torch.empty_like(values) for _ in range(3))
     segment = torch.empty_like(order, dtype=torch.int32)
     if values.numel() > 0:
-        x = Sources.of(rows.values, None, None, temperature, rows.count)
+        factor = factor_of(rows.values, rows.count)
+        tau = multiplied(temperature, factor)
+        x = Sources.of(factor * rows.values, None, None, tau, rows.count)
         laplace_roots_of(x, rows.places() + 0.5, centre, rest, segment, slope)
+        centre, rest = centre / factor, rest / factor
     t = all_values(rows, ascending(centre + rest), descending)
     return t, values, order.int(), segment, rest, slope
 

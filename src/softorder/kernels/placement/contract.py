@@ -9,7 +9,9 @@ broadcasts over the rows; `first` and `last` are int64 and shaped as the scores,
 losses are float64. Where `first` is negative, and where the score is -inf, there is no loss: 0.
 What is +inf shares the last places with its equals; a place behind all that take part has the loss
 inf, without a gradient, and so has one where P is 0; NaN spoils its row. The sorted scores and
-their indices come along.
+their indices come along, and the thresholds as `rest`, `slope` and `segment` tell them, in float64
+and int32 (kernels/order): where the first segment of a row is -1, the way back finds them anew. For
+laplace, which does not need them there, slopes are empty.
 """
 
 from __future__ import annotations
@@ -32,16 +34,18 @@ def _keep(
 
 def _fake(
     scores: Tensor, temperature: Tensor, first: Tensor, last: Tensor, descending: bool, density: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    losses, order = (scores.new_empty(scores.shape, dtype=d) for d in (torch.float64, torch.int32))
-    return losses, scores.new_empty(scores.shape), order
+) -> tuple[Tensor, ...]:
+    losses, rest = (scores.new_empty(scores.shape, dtype=torch.float64) for _ in range(2))
+    order, segment = (scores.new_empty(scores.shape, dtype=torch.int32) for _ in range(2))
+    slope = losses.new_empty(cpu.slopes_of(scores, density))
+    return losses, scores.new_empty(scores.shape), order, rest, slope, segment
 
 
 placement = Fused(
     "placement",
     tensors=("first", "last"),
     options="int density",
-    outputs=3,
+    outputs=6,
     reference=Pair(reference.losses, reference.vjp),
     cpu=Pair(cpu.losses, cpu.vjp),
     compiled=is_walked,

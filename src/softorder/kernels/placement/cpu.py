@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.densities import BUILT_IN
 from softorder.kernels import _native
+from softorder.kernels._density_numbers import number_of
 from softorder.kernels._operators import no_gradient
 
 
@@ -19,14 +21,34 @@ def losses(
     descending: bool,
     density: int,
     offsets: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """-log of what every score has of its places; the sorted scores, and their indices."""
+) -> tuple[Tensor, ...]:
+    """-log of what every score has of its places; the sorted scores, their indices, thresholds.
+
+    Rows of different lengths have their thresholds found anew on the way back.
+    """
     scores, first, last = scores.contiguous(), first.contiguous(), last.contiguous()
     found, values = torch.empty_like(scores, dtype=torch.float64), torch.empty_like(scores)
     order = torch.empty_like(scores, dtype=torch.int32)
+    roots = _no_roots(found)
+    if offsets is None:
+        slope = found.new_empty(slopes_of(scores, density))
+        roots = torch.empty_like(found), slope, torch.empty_like(order)
     settings, sorted_scores = (temperature, descending, density), (scores, values, order)
-    _call("placement_forward", *settings, *sorted_scores, (first, last), found, offsets=offsets)
-    return found, values, order
+    given = *settings, *sorted_scores, roots, (first, last), found
+    _call("placement_forward", *given, offsets=offsets)
+    return found, values, order, *roots
+
+
+def _no_roots(like: Tensor) -> tuple[Tensor, ...]:
+    return (like.new_empty(0),) * 3
+
+
+def slopes_of(scores: Tensor, density: int) -> Sequence[int]:
+    """The shape of the slopes that are kept with the thresholds: none for laplace."""
+    return (0,) if density == _LAPLACE else scores.shape
+
+
+_LAPLACE = number_of(BUILT_IN["laplace"])
 
 
 def vjp(
@@ -39,14 +61,16 @@ def vjp(
     *,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    scores, values, order, *places = (value.contiguous() for value in kept)
+    scores, values, order, *others = (value.contiguous() for value in kept)
+    *roots, first, last = others if offsets is None else (*_no_roots(scores), *others)
     by_scores, upstream = torch.empty_like(scores), upstream.double().contiguous()
     heat = no_gradient(by_scores)
     if by_temperature:
         heat = heat.new_empty(_native.rows_of(by_scores, offsets))
     way_back = upstream, by_scores, heat if by_temperature else None
-    arguments = temperature, descending, density, scores, values, order, places, None, way_back
-    _call("placement_backward", *arguments, offsets=offsets)
+    settings, sorted_scores = (temperature, descending, density), (scores, values, order)
+    given = *settings, *sorted_scores, roots, (first, last), None, way_back
+    _call("placement_backward", *given, offsets=offsets)
     return by_scores, heat
 
 
@@ -58,6 +82,7 @@ def _call(
     scores: Tensor,
     values: Tensor,
     order: Tensor,
+    roots: Sequence[Tensor],
     places: Sequence[Tensor],
     found: Tensor | None,
     way_back: tuple[Tensor | None, ...] = (None, None, None),
@@ -75,6 +100,7 @@ def _call(
         _native.pointer(found),
         _native.pointer(values),
         _native.pointer(order),
+        *map(_native.pointer, roots),
         _native.pointer(by_scores),
         _native.pointer(heat),
         _native.pointer(offsets),

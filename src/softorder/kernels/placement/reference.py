@@ -14,19 +14,21 @@ from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
 from softorder.kernels.formulas import inverse
 from softorder.kernels.permutation.shares import edge, log_share
+from softorder.kernels.placement.cpu import slopes_of
 from softorder.kernels.sort import sort as sort_scores
 from softorder.kernels.sort.rows import SortedRows, rows_of
 
 
 def losses(
     scores: Tensor, temperature: Tensor, first: Tensor, last: Tensor, descending: bool, density: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     values, order = sort_scores(scores)
     rows, law = rows_of(values.double(), order), density_of(density)
     rows, x, temperature = rows.in_range(scores.double(), temperature, rows.factor())
     roots = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
     found = losses_between(law, rows, x, roots, temperature, (first, last), descending)
-    return found, values, order.int()
+    order, slope = order.int(), found.new_zeros(slopes_of(scores, density))
+    return found, values, order, torch.zeros_like(found), slope, torch.full_like(order, -1)
 
 
 def levels_of(rows: SortedRows) -> Tensor:
@@ -71,7 +73,7 @@ def vjp(
     density: int,
 ) -> tuple[Tensor, Tensor]:
     """What the losses ask of scores and thresholds, and what these pass on to the scores."""
-    scores, values, order, first, last = kept
+    scores, values, order, *_, first, last = kept
     rows, law = rows_of(values.double(), order.long()), density_of(density)
     factor = rows.factor()
     rows, scores, temperature = rows.in_range(scores.double(), temperature, factor)

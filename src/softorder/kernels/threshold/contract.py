@@ -72,12 +72,17 @@ def solve(scores: Tensor, k: Tensor, temperature: Tensor, density: str | Density
 
 
 def topk(
-    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+    scores: Tensor,
+    k: PerRow,
+    temperature: PerRow,
+    mask: Tensor | None,
+    density: int,
+    dim: int = -1,
 ) -> Tensor:
-    """p alone."""
+    """p alone, along any axis."""
     if _compiled_here(density, scores, k, temperature, mask):
-        return cpu.topk(scores, k, temperature, mask, density)
-    return forward(scores, k, temperature, mask, density)[0]
+        return cpu.topk(scores, k, temperature, mask, density, dim)
+    return _along(scores, k, temperature, mask, density, dim)[0]
 
 
 def forward(
@@ -90,12 +95,26 @@ def forward(
 
 
 def remembered(
-    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+    scores: Tensor,
+    k: PerRow,
+    temperature: PerRow,
+    mask: Tensor | None,
+    density: int,
+    dim: int = -1,
 ) -> tuple[Tensor, Tensor | cpu.Numbers]:
     """The same, for `backward_of_scores` and `thresholds`: the threshold need not be a tensor."""
     if _compiled_here(density, scores, k, temperature, mask):
-        return cpu.remembered(scores, k, temperature, mask, density)
-    return forward(scores, k, temperature, mask, density)
+        return cpu.remembered(scores, k, temperature, mask, density, dim)
+    return _along(scores, k, temperature, mask, density, dim)
+
+
+def _along(
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
+) -> tuple[Tensor, Tensor]:
+    """p along any axis, and its threshold."""
+    x, own = _axis.last(scores, dim), _axis.beside(mask, scores, dim)
+    p, b = forward(x, k, temperature, own, density)
+    return _axis.back(p, scores, dim), b
 
 
 def thresholds(b: Tensor | cpu.Numbers, scores: Tensor) -> Tensor:
@@ -130,13 +149,16 @@ def backward_of_scores(
     b: Tensor | cpu.Numbers,
     mask: Tensor | None,
     density: int,
+    dim: int = -1,
 ) -> Tensor:
     """Gradients of the scores alone."""
     _check.dense("the gradient", upstream)
     if not isinstance(b, Tensor) and _compiled_here(density, upstream, scores, temperature, mask):
-        return cpu.backward_of_scores(upstream, scores, temperature, b, mask, density)
-    b = thresholds(b, scores)
-    return backward(upstream, scores, temperature, b, mask, density, by_temperature=False)[0]
+        return cpu.backward_of_scores(upstream, scores, temperature, b, mask, density, dim)
+    x, v = _axis.last(scores, dim), _axis.last(upstream, dim)
+    b, own = thresholds(b, x), _axis.beside(mask, scores, dim)
+    by_scores, _ = backward(v, x, temperature, b, own, density, by_temperature=False)
+    return _axis.back(by_scores, scores, dim)
 
 
 def backward_of_one(

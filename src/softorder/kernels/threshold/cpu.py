@@ -11,6 +11,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from softorder._axis import back, beside, last
 from softorder._check import PerRow
 from softorder.kernels import _native
 from softorder.kernels._layout import FORMATS, layout_of
@@ -20,22 +21,32 @@ Numbers = array  #: of floats, as thresholds that no tensor need be made for
 
 
 def topk(
-    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
 ) -> Tensor:
-    """p, laid out like the scores."""
+    """p along any axis, laid out like the scores."""
     p = torch.empty_like(scores)
-    _solve(scores, k, temperature, mask, density, p, 0, None)
+    _solve(*_rows(dim, scores, k, temperature, mask), density, last(p, dim), 0, None)
     return p
 
 
 def remembered(
-    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
 ) -> tuple[Tensor, Numbers]:
     """The same and its thresholds."""
     p, b = torch.empty_like(scores), array("d" if scores.dtype is torch.float64 else "f")
-    b.frombytes(bytes(2 * b.itemsize * prod(scores.shape[:-1])))
-    _solve(scores, k, temperature, mask, density, p, _native.address(b), None)
+    rows = _rows(dim, scores, k, temperature, mask)
+    b.frombytes(bytes(2 * b.itemsize * prod(rows[0].shape[:-1])))
+    _solve(*rows, density, last(p, dim), _native.address(b), None)
     return p, b
+
+
+def _rows(
+    dim: int, scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None
+) -> tuple[Tensor, PerRow, PerRow, Tensor | None]:
+    """With the axis behind the others."""
+    if dim == -1:
+        return scores, k, temperature, mask
+    return last(scores, dim), k, temperature, beside(mask, scores, dim)
 
 
 def forward(
@@ -72,18 +83,18 @@ def _solve(
     sweeps: Tensor | None,
 ) -> None:
     """Solves along the last axis; fills p, the thresholds from `centre` on and sweeps if given."""
-    *shape, n = x.shape
+    shape, n = x.shape[:-1], x.shape[-1]
     rows = prod(shape)
-    k, k_stride = _native.dense(k, shape)
-    temperature, temperature_stride = _native.dense(temperature, shape)
+    k, at_k, k_stride = _native.placed(k, shape)
+    temperature, at_temperature, temperature_stride = _native.placed(temperature, shape)
     if mask is not None and mask.shape != x.shape:
         mask = mask.expand(x.shape)
     places = layout_of(x, x if p is None else p, mask)
     _native.call(
         "topk_forward",
         _native.pointer(x),
-        _native.pointer(k),
-        _native.pointer(temperature),
+        at_k,
+        at_temperature,
         _native.pointer(p),
         centre,
         centre and centre + rows * _size(x),
@@ -128,10 +139,13 @@ def backward_of_scores(
     b: Numbers,
     mask: Tensor | None,
     density: int,
+    dim: int,
 ) -> Tensor:
     """Gradients of the scores alone, with thresholds that were remembered."""
+    x, _, tau, own = _rows(dim, scores, 0, temperature, mask)
     centre = _native.address(b)
-    return _backward(upstream, scores, temperature, centre, mask, density, None, None)
+    by_rows = _backward(last(upstream, dim), x, tau, centre, own, density, None, None)
+    return by_rows if dim == -1 else back(by_rows, scores, dim)
 
 
 def _backward(
@@ -145,10 +159,10 @@ def _backward(
     index: Tensor | None,
 ) -> Tensor:
     """Gradients of the scores; fills those per row if given."""
-    *shape, n = scores.shape
+    shape, n = scores.shape[:-1], scores.shape[-1]
     by_scores = torch.empty_like(scores)
     rows, by_k = prod(shape), _native.pointer(by_row)
-    temperature, stride = _native.dense(temperature, shape)
+    temperature, at_temperature, stride = _native.placed(temperature, shape)
     if index is not None:
         index, upstream = index.contiguous(), upstream.to(exact(scores.dtype)).contiguous()
     elif upstream.dtype != scores.dtype:
@@ -161,7 +175,7 @@ def _backward(
         _native.pointer(scores),
         _native.pointer(upstream),
         _native.pointer(index),
-        _native.pointer(temperature),
+        at_temperature,
         centre,
         centre + rows * _size(scores),
         _native.pointer(by_scores),
