@@ -27,9 +27,9 @@ def test_every_operator_and_method_once(capsys):
     assert failures == []
 
 
-#: Seeds of small problems whose answers are not yet what they should be: 644 has two derivatives
-#: at ties (soft_sort by permutahedron_kl), 654 a NaN that a mask and a large k hide (soft_topk).
-_OPEN = (644, 654)
+#: Seeds of small problems whose answers are not yet right. 654: where k takes all that
+#: there is, a mask hides from compiled soft top-k that the row has a NaN; what it excludes is 0.
+_OPEN = (654,)
 
 
 @pytest.mark.parametrize("first", range(0, 1000, 100))
