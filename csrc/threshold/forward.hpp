@@ -314,6 +314,7 @@ template <class F, class T> class Forward {
       T buffer[kChunk];
       T* const p = dense ? dense + at : buffer;
       next[member] = unlist(next[member], part, p, stop - at);
+      if (answer.b.centre != answer.b.centre) std::fill(p, p + (stop - at), answer.b.centre);  // all of a NaN row
       if (!written()) p_.write(at_.row, at, stop, p);
     });
   }
