@@ -11,8 +11,9 @@
 
 namespace softorder {
 
-// As the contract of thresholds has it: x = -inf never takes part, and b = +inf says what x = +inf gets.
+// As the contract of thresholds has it: a NaN spoils its row, x = -inf never takes part, and b = +inf says what x = +inf gets.
 template <class T> double distance_to(T score, Threshold<T> b, double temperature) {
+  if (std::isnan(b.centre) || std::isnan(b.rest)) return std::numeric_limits<double>::quiet_NaN();
   if (std::isinf(score) && score < 0) return -std::numeric_limits<double>::infinity();
   const double x = score, centre = b.centre, rest = b.rest;
   const double scale = std::min(1 / temperature, std::numeric_limits<double>::max());

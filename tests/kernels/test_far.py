@@ -98,6 +98,13 @@ def test_scores_of_plus_infinity_share_the_softmax_of_a_top_k_loss():
         assert gradient.isfinite().all()
 
 
+def test_a_nan_spoils_the_loss_of_a_target_at_minus_infinity(kernel):
+    scores, target = torch.tensor([[math.nan, -math.inf, 1.0]]), torch.tensor([1])
+    for top1 in ("softmax", "operator"):
+        loss = so.losses.top_k_cross_entropy(scores, target, [0.5, 0.5], top1=top1)
+        assert loss.isnan()
+
+
 @pytest.mark.parametrize("gap", [10, 16, 30])
 def test_the_derivative_by_k_in_a_wide_gap_is_the_limit(kernel, gap):
     """Differences of a step h see log h instead, where h is above the tails: they are not it."""
