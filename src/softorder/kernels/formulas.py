@@ -168,7 +168,7 @@ def vjp(upstream: Tensor, u: Tensor, pdf: Tensor, scale: Tensor) -> tuple[Tensor
     """
     total = pdf.sum(-1, keepdim=True)
     flat = total < torch.finfo(pdf.dtype).tiny
-    share = pdf * torch.where(flat, 0.0, 1 / torch.where(flat, 1.0, total))
+    share = pdf / torch.where(flat, math.inf, total)  # 1/total² may overflow, unlike share/total
     mean = (share * upstream).sum(-1, keepdim=True)
     by_scores = torch.where(flat, 0.0, scale) * pdf * (upstream - mean)
     u = torch.nan_to_num(u, posinf=0.0, neginf=0.0)  # there f(u) = 0, and the product is 0

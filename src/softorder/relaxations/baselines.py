@@ -14,6 +14,7 @@ from softorder.kernels.sort import sort
 from softorder.relaxations._base import Method, register
 from softorder.relaxations.matrix import row_weights
 
+_NOTHING = -750.0  # exp is 0 from here on, in float64
 _DEEP = -100.0  # from here on log σ(z) is z, in float64
 
 
@@ -187,6 +188,7 @@ class SoftmaxKTimes(MaskMethod):
 
 def _decay(difference: Tensor, live: Tensor, scale: Tensor) -> Tensor:
     """exp(difference/τ) where it is live, else 0."""
+    live = live & (difference * scale > _NOTHING)  # an infinite one has no derivative in τ
     exponent = torch.where(live, difference, 0.0) * scale
     return torch.where(live, torch.exp(exponent), 0.0)
 

@@ -135,11 +135,15 @@ def differentiable_distance(
 
 
 def _step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Tensor:
-    """Newton's step (Σ F(u) - k)/Σ f(u), at a root: its value is 0, its derivatives are not."""
+    """Newton's step (Σ F(u) - k)/Σ f(u), at a root: its value is 0, its derivatives are not.
+
+    Both sums are in units of the second one, whose square may underflow.
+    """
     total = shards.sum(torch.where(live, law.pdf(u), 0.0))
     flat = total < torch.finfo(u.dtype).tiny
+    unit = torch.where(flat, 1.0, total.detach())
     residual = _nought(shards.sum(torch.where(live, law.cdf(u), 0.0)) - k)
-    return torch.where(flat, 0.0, residual / torch.where(flat, 1.0, total))
+    return torch.where(flat, 0.0, (residual / unit) / torch.where(flat, 1.0, total / unit))
 
 
 def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Tensor:

@@ -84,26 +84,29 @@ def _ranks(
         places = places.log()
     # Measured from the middle one, so that an outlier does not cost the others their digits.
     middle = (there.sum(-1, keepdim=True) // 2).clamp(max=x.shape[-1] - 1)
-    s = (z - z.detach().gather(-1, middle)) / temperature.unsqueeze(-1)
-    far = (there & ~(s.detach() * x.shape[-1]).isfinite()).any(-1, keepdim=True)
+    tau, s = temperature.unsqueeze(-1), z - z.detach().gather(-1, middle)
+    far = (there & ~(s.detach() / tau.detach() * x.shape[-1]).isfinite()).any(-1, keepdim=True)
     if not _check.at_hand(far) or bool(far.any()):
-        s = torch.where(far, _capped(torch.where(far, z, 0.0), temperature), s)
+        near = torch.where(far, 0.0, s) / tau  # nothing infinite, which would spoil what τ gets
+        s = torch.where(far, _capped(torch.where(far, z, 0.0), tau), near)
+    else:
+        s = s / tau
     ranks, first = _project(s, places, there, entropic)
     if entropic:
         ranks = ranks.exp()
     return torch.empty_like(ranks).scatter(-1, order, ranks).to(x.dtype), first
 
 
-def _capped(z: Tensor, temperature: Tensor) -> Tensor:
+def _capped(z: Tensor, tau: Tensor) -> Tensor:
     """z/τ where that overflows: the sum of its gaps, each of them at most 4 n.
 
     Blocks on either side of such a gap are not pooled: the means of their places differ by less
     than n, and the logarithms of sums of these by less still.
     """
     most = 4.0 * z.shape[-1]
-    gap = (z[..., :-1] - z[..., 1:]) / temperature.unsqueeze(-1)
-    near = gap.detach() < most
-    gap = torch.where(near, gap, most)
+    gap = z[..., :-1] - z[..., 1:]
+    near = gap.detach() / tau.detach() < most
+    gap = torch.where(near, torch.where(near, gap, 0.0) / tau, most)
     return torch.nn.functional.pad(-gap.cumsum(-1), (1, 0))
 
 
