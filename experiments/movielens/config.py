@@ -53,6 +53,6 @@ PRESETS = {
         epochs=40,
         look=10,
         rates=(0.02, 0.05),
-        temperatures=(1.0, 3.0, 10.0),
+        temperatures=(0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
     ),
 }
