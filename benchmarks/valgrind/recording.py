@@ -69,6 +69,7 @@ def record(work: Callable[[], object]) -> list[Recorded]:
         _one_thread(),
         mock.patch.object(_native, "pointer", noted_pointer),
         mock.patch.object(_native, "address", noted_address),
+        mock.patch.object(_native, "_placed", _native._placed.__wrapped__),  # not from its cache
         mock.patch.object(_native, "call", noted_call),
     ):
         work()

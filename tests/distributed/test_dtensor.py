@@ -52,7 +52,12 @@ def _found(scores, k, tau, operator, mesh, placements, numbers, **options):
     return whole[0].detach(), whole[1:]
 
 
-_PLACEMENTS = [[Shard(2)], [Shard(0)], [Shard(1)], [Replicate()]]
+_PLACEMENTS = [
+    [Shard(2)],
+    [Shard(0)],
+    pytest.param([Shard(1)], marks=pytest.mark.slow),
+    [Replicate()],
+]
 
 
 def _compare(placements, k, tau, name, numbers, options):

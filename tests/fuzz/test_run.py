@@ -8,7 +8,6 @@ import torch
 from softorder.kernels import _native
 from softorder.kernels.threshold import cpu
 from tests.fuzz import problems, run, shrinking
-from tests.runtime import processes
 
 
 @pytest.fixture(autouse=True)
@@ -27,41 +26,13 @@ def test_every_operator_and_method_once(capsys):
     assert failures == []
 
 
-#: Seeds of small problems whose answers are not yet right. 654: where k takes all that
-#: there is, a mask hides from compiled soft top-k that the row has a NaN; what it excludes is 0.
-_OPEN = (654,)
-
-
 @pytest.mark.parametrize("first", range(0, 1000, 100))
 def test_a_thousand_small_problems(first, capsys):
-    """Of up to 30 scores."""
-    seeds = [seed for seed in range(first, first + 100) if seed not in _OPEN]
-    called, failures, _ = run.run(seeds, stop_after=60, most=30)
+    """Of up to 30 scores, on every SIMD level of this CPU."""
+    seeds, levels = range(first, first + 100), _native.usable_levels()
+    called, failures, _ = run.run(seeds, stop_after=60, most=30, levels=levels)
     assert failures == []
     assert called == len(seeds)
-
-
-@pytest.mark.xfail(strict=True, reason="open")
-@pytest.mark.parametrize("seed", _OPEN)
-def test_an_open_problem(seed, capsys):
-    _, failures, _ = run.run([seed], stop_after=60, most=30)
-    assert failures == []
-
-
-_ON_A_LEVEL = """
-from softorder.kernels import _native
-from tests.fuzz import run
-
-_, failures, _ = run.run([s for s in range(1000) if s not in {open}], 100, most=30)
-assert failures == []
-assert _native.level() == "{level}"
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("level", _native.LEVELS[: _native.LEVELS.index(_native.machine_level())])
-def test_a_thousand_small_problems_on_narrower_levels(level):
-    processes.run(_ON_A_LEVEL.format(level=level, open=_OPEN), SOFTORDER_SIMD=level)
 
 
 def test_a_seed_is_a_problem():

@@ -4,8 +4,10 @@ import pytest
 
 from softorder.kernels import _native
 
+_NARROWEST = pytest.param(_native.LEVELS[0], marks=pytest.mark.slow)  # which tests/fuzz meets, too
 
-@pytest.fixture(params=_native.LEVELS)
+
+@pytest.fixture(params=[_NARROWEST, *_native.LEVELS[1:]])
 def level(request):
     """Every SIMD level that this CPU can run."""
     if request.param not in _native.usable_levels():

@@ -182,7 +182,7 @@ def test_the_cross_entropy_of_a_permutation_without_memory(method):
 @pytest.mark.parametrize(
     "choice",
     [
-        ("sm_90", "laplace", "64", ": p,"),
+        pytest.param(("sm_90", "laplace", "64", ": p,"), marks=pytest.mark.slow),
         pytest.param(("sm_80", "logistic", "1000", "gradient τ"), marks=pytest.mark.slow),
         pytest.param(("sm_100", "normal", "1000000", "threshold"), marks=pytest.mark.slow),
         pytest.param(("gfx942", "cauchy", "4096", ": p,"), marks=pytest.mark.slow),

@@ -3,8 +3,9 @@
 By default each law meets every operator and method once. What would meet it again takes turns, from
 law to law, and is slow when it is not its turn: plain torch where compiled kernels have served,
 the user's density, which has the same plain code for every operator, and what has the code of
-another method. Laws of forms are about what happens before a method is asked: one method of every
-operator meets them.
+another method. Second derivatives and forward mode are formulas in plain torch whoever computed the
+values: compiled kernels will do. Laws of forms are about what happens before a method is asked: one
+method of every operator meets them.
 """
 
 import pytest
@@ -28,6 +29,10 @@ def _before_methods(law):
     return law.check.__module__.endswith(".forms")
 
 
+def _by_formulas(law):
+    return law.check.__module__.endswith((".second_order", ".forward_mode"))
+
+
 def _bound(law):
     return [case for case in cases() if law.binds(case)]
 
@@ -35,7 +40,7 @@ def _bound(law):
 def _runs():
     for number, law in enumerate(EAGER):
         bound = _bound(law)
-        again = _turns(number, bound)
+        again = _turns(number, bound, plain=not _by_formulas(law))
         for case in bound:
             for kernel in case.kernels:
                 first = kernel == case.kernels[0] and case.name != "student" and not _alike(case)
@@ -45,16 +50,16 @@ def _runs():
                 yield pytest.param(kernel, law, case, marks=[] if enough else [pytest.mark.slow])
 
 
-def _turns(number, bound):
-    """Plain torch for one method of every operator, the user's density for one operator, and one
-    of those that have the code of others."""
+def _turns(number, bound, plain):
+    """Plain torch for one method of every operator if wanted, the user's density for one operator,
+    and one of those that have the code of others."""
     groups = [[case for case in bound if case.name == "student"]]
     alike = [case for case in bound if _alike(case)]
     turn = set()
     if alike:
         case = alike[number % len(alike)]
         turn = {(case.kernels[0], case)}
-    for operator in dict.fromkeys(case.operator for case in bound):
+    for operator in dict.fromkeys(case.operator for case in bound if plain):
         groups.append([c for c in bound if c.operator == operator and "torch" in c.kernels[1:]])
     return turn | {("torch", group[number % len(group)]) for group in groups if group}
 

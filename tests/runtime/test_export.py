@@ -45,7 +45,7 @@ def _exported(folder):
     return program
 
 
-@pytest.mark.parametrize("kind", ["native", "torch"])
+@pytest.mark.parametrize("kind", ["native", pytest.param("torch", marks=pytest.mark.slow)])
 def test_saved_and_loaded(tmp_path, kind):
     """Also where there are no compiled kernels: a graph knows operators, not who computes them."""
     with warnings.catch_warnings():
