@@ -66,7 +66,7 @@ def _rows():
         yield pytest.param(row.operator, row.name, marks=marks)
 
 
-@pytest.mark.parametrize(("operator", "method"), _rows(), ids=str)
+@pytest.mark.parametrize(("operator", "method"), list(_rows()), ids=str)
 def test_operators_and_their_gradients(operator, method):
     def run():
         scores = _scores(requires_grad=True)
