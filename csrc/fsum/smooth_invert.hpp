@@ -172,7 +172,7 @@ template <class Law, class T, class Sources> class SmoothInverse {
     if (outside(s) || gap(s) > kOpen * tau_) {
       if (kHyperbola) {
         by = shaped(s, from_nearest(s), has, slope);
-      } else if (wanted * has > 0) {
+      } else if (wanted * has > 0 && is_tail(s, has, slope)) {
         by = has * tau_ / slope * std::log(wanted / has);
       }
     }
@@ -180,6 +180,12 @@ template <class Law, class T, class Sources> class SmoothInverse {
     if (std::fabs(by) <= kShort * tau_) return by;
     if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
     return s.at == before || s.high - s.low <= kShort * kShort * tau_ ? 0 : std::numeric_limits<double>::infinity();
+  }
+
+  // Whether FSum - i falls as tails do, at a rate of d/τ + 1 at the most, d from a source, and not as R - L where these
+  // cancel: its logarithm would then say that next to nothing is left to go.
+  bool is_tail(const Search& s, double has, double slope) const {
+    return outside(s) || slope <= 2 * (1 + gap(s) / tau_) * std::fabs(has);
   }
 
   // How far a root is above the nearer end of its gap.

@@ -39,7 +39,7 @@ ORDINARY = {
     "ties": lambda random, shape: torch.randint(4, shape, generator=random).double() / 2,
     "sorted": lambda random, shape: _normal(random, shape).sort(-1).values,
 }
-#: Where they have to agree, too, but for those that are open.
+#: Where they have to agree, too: near the ends of a format's range, and beside what is no number.
 EXTREME = {
     "all_equal": lambda random, shape: torch.full(shape, 0.7, dtype=torch.float64),
     "descending": lambda random, shape: -_normal(random, shape).sort(-1).values,
@@ -65,8 +65,6 @@ EXTREME = {
     ),
 }
 
-#: Where compiled kernels and plain torch still disagree, near the ends of a format's range.
-OPEN = ("largest", "huge", "geometric", "outlier", "shifted_far", "tiny_beside_infinities")
 NOT_FINITE = ("infinities", "nan", "all_nan", "all_minus_infinity", "tiny_beside_infinities")
 
 

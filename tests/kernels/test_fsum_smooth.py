@@ -191,3 +191,19 @@ for density in ("logistic", "normal", "cauchy"):
 @pytest.mark.slow
 def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
     run(_LONG.format(threads=threads), SOFTORDER_SIMD=level)
+
+
+@_SMOOTH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("clusters", [(5, 5, 2, 4), (4, 4, 1), (7, 7, 3, 1)], ids=str)
+def test_roots_between_ties(density, dtype, clusters):
+    """Half way between two alike the tails cancel but for those of others: no step may end there."""
+    levels = torch.arange(sum(clusters)).double() + 0.5
+    for gap in (1.5, 2.0, 3.1, 4.5, 6.0, 7.9, 9.0):
+        x = (gap * torch.arange(len(clusters))).repeat_interleave(torch.tensor(clusters)).to(dtype)
+        centre, rest = fsum.invert(x, levels, torch.tensor(1.0).double(), density)
+        u = (centre.double() + rest.double()).unsqueeze(-1) - x.double()
+        tail, above = DENSITIES[density].tail(u.abs().numpy()), (u > 0).numpy()
+        found = np.where(above, 1 - tail, tail).sum(-1)
+        atol = 1e-10 if dtype is torch.float64 else 2e-5
+        np.testing.assert_allclose(found, levels.numpy(), rtol=0, atol=atol, err_msg=f"{gap} τ")
