@@ -225,7 +225,12 @@ def _scale_of_gradient(problem, expected):
         alone = near | True
     if "k" in problem.options:  # where k is not whole, some p is neither 0 nor 1
         alone = alone | (torch.as_tensor(problem.options["k"]) % 1 != 0)
-    return _most(expected) + _most(torch.where(near | alone, 1 / tau, 0.0))
+    slopes = torch.where(near | alone, 1 / tau, 0.0)
+    if problem.name == "network":  # some comparators have slopes of τ/gap² far out
+        least = gaps.abs().nan_to_num(nan=math.inf, posinf=math.inf)
+        least = least.amin(-1) if gaps.shape[-1] else torch.full_like(tau, math.inf)
+        slopes = torch.maximum(slopes, 1 / (tau * (1 + (least / tau) ** 2)))
+    return _most(expected) + _most(slopes)
 
 
 def _most(values):
