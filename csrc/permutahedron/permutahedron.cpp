@@ -69,11 +69,12 @@ double middle_of(std::size_t m, std::size_t start, std::size_t end) {
 
 // ---- ranks -----------------------------------------------------------------------------------
 
-// z/τ where that overflows: the sum of its gaps, each of them at most `most`. Blocks on either side of such a gap
-// are not pooled: the means of their places differ by less than m, and logarithms of these by less still.
+// z/τ where that is so large that places are lost beside it: the sum of its gaps, each of them at most `most`. Blocks
+// on either side of such a gap are not pooled: the means of their places differ by less than m, and logarithms of
+// these by less still.
 template <class T> class Capped {
  public:
-  Capped(const Descending<T>& z, double scale) : s_(overflows(z, scale) ? z.m : 0) {
+  Capped(const Descending<T>& z, double scale) : s_(is_far(z, scale) ? z.m : 0) {
     if (s_.get() == nullptr) return;
     const double most = 4 * double(z.m);
     s_.get()[0] = 0;
@@ -84,10 +85,9 @@ template <class T> class Capped {
   const double* get() const { return s_.get(); }
 
  private:
-  static bool overflows(const Descending<T>& z, double scale) {
-    if (is_single<T> || z.m == 0) return false;
-    return !std::isfinite((z[0] - z.centre) * scale * double(z.m)) ||
-           !std::isfinite((z.centre - z[z.m - 1]) * scale * double(z.m));
+  static bool is_far(const Descending<T>& z, double scale) {
+    constexpr double most = 1e9;
+    return z.m > 0 && !((z[0] - z.centre) * scale < most && (z.centre - z[z.m - 1]) * scale < most);
   }
   Scratch<double> s_;
 };

@@ -116,3 +116,14 @@ def test_a_score_alone_has_no_part_in_its_own_rank(kernel, method):
     weights = torch.tensor([0.3, 0.7, -1.1, 0.2], dtype=torch.float64)
     (gradient,) = torch.autograd.grad(ranks, scores, weights)
     assert not gradient.any()
+
+
+@pytest.mark.parametrize("method", ["permutahedron", "permutahedron_kl"])
+@pytest.mark.parametrize("size", [1e12, 1e20, 3e38])
+def test_ties_far_from_the_others_share_their_places(kernel, method, size):
+    """Beside scores/τ as large as that the next place is not another number."""
+    scores = size * torch.tensor([1.0] * 15 + [-1.0] * 17)
+    for descending in (False, True):
+        ranks = so.soft_rank(scores, method=method, descending=descending)
+        high, low = (8.0, 24.0) if descending else (25.0, 9.0)
+        torch.testing.assert_close(ranks, torch.tensor([high] * 15 + [low] * 17))

@@ -20,6 +20,8 @@ from softorder.kernels.formulas import factor_for
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
 
+_FAR = 1e9  # where a place, or the logarithm of one, is not exact beside a score
+
 
 def result(
     scores: Tensor, temperature: Tensor, descending: bool, entropic: bool, *, name: str
@@ -85,7 +87,7 @@ def _ranks(
     # Measured from the middle one, so that an outlier does not cost the others their digits.
     middle = (there.sum(-1, keepdim=True) // 2).clamp(max=x.shape[-1] - 1)
     tau, s = temperature.unsqueeze(-1), z - z.detach().gather(-1, middle)
-    far = (there & ~(s.detach() / tau.detach() * x.shape[-1]).isfinite()).any(-1, keepdim=True)
+    far = (there & ~((s.detach() / tau.detach()).abs() < _FAR)).any(-1, keepdim=True)
     if not _check.at_hand(far) or bool(far.any()):
         near = torch.where(far, 0.0, s) / tau  # nothing infinite, which would spoil what τ gets
         s = torch.where(far, _capped(torch.where(far, z, 0.0), tau), near)
@@ -98,7 +100,7 @@ def _ranks(
 
 
 def _capped(z: Tensor, tau: Tensor) -> Tensor:
-    """z/τ where that overflows: the sum of its gaps, each of them at most 4 n.
+    """z/τ where places are lost beside it: the sum of its gaps, each of them at most 4 n.
 
     Blocks on either side of such a gap are not pooled: the means of their places differ by less
     than n, and the logarithms of sums of these by less still.
