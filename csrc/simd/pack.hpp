@@ -237,14 +237,14 @@ template <class T> [[gnu::always_inline]] inline Pack<T> inverse(Pack<T> x) {
 }
 
 // 2^-(a·b) for a, b >= 0; exactly 0 from 2^-125.5 (2^-1021.5) on, before results become denormal; NaN stays
-// NaN. The product is never rounded by itself where there is a fused multiply-add.
+// NaN, whatever bits it has. The product is never rounded by itself where there is a fused multiply-add.
 template <class T> [[gnu::always_inline]] inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {
-  const Pack<T> shifted = Number<T>::kRound - a * b;
-  const Pack<T> whole = Number<T>::kRound - shifted;
+  constexpr T round = Number<T>::kRound + (std::numeric_limits<T>::max_exponent - 1);  // its last bits: the exponent of 1
+  const Pack<T> shifted = round - a * b;
+  const Pack<T> whole = round - shifted;
   const Pack<T> power = horner<T>(Polynomials<T>::kExp2, whole - a * b);
-  const Bits<T> scaled =
-      std::bit_cast<Bits<T>>(power) + (std::bit_cast<Bits<T>>(shifted) << Number<T>::kMantissa);
-  return shifted <= Number<T>::kRound - Number<T>::kLowest ? Pack<T>{} : std::bit_cast<Pack<T>>(scaled);
+  const Pack<T> scale = std::bit_cast<Pack<T>>(std::bit_cast<Bits<T>>(shifted) << Number<T>::kMantissa);
+  return shifted <= round - Number<T>::kLowest ? Pack<T>{} : power * scale;
 }
 
 }  // namespace softorder

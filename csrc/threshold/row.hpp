@@ -49,7 +49,7 @@ template <class T> class RowSums {
     for_packs(x + n - rest, rest, [&](Pack<T> scores, std::size_t, std::size_t lanes) {
       constexpr T infinity = std::numeric_limits<T>::infinity();
       const bool whole = lanes == kLanes<T>;
-      const Pack<T> z = (whole || scores > -infinity ? scores : Pack<T>{} + origin_) - origin_;
+      const Pack<T> z = (whole || scores != -infinity ? scores : Pack<T>{} + origin_) - origin_;  // NaN stays
       sums[0] += z, squares[0] += z * z, peak = larger<T>(peak, z * z), count_ += double(lanes);
     });
     for (std::size_t i = 1; i < ways; ++i) sums[0] += sums[i], squares[0] += squares[i];

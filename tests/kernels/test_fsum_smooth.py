@@ -197,7 +197,7 @@ def test_long_rows_at_every_simd_level_and_number_of_threads(level, threads):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("clusters", [(5, 5, 2, 4), (4, 4, 1), (7, 7, 3, 1)], ids=str)
 def test_roots_between_ties(density, dtype, clusters):
-    """Half way between two alike the tails cancel but for those of others: no step may end there."""
+    """Half way between two alike the tails cancel but for those of others: no step ends there."""
     levels = torch.arange(sum(clusters)).double() + 0.5
     for gap in (1.5, 2.0, 3.1, 4.5, 6.0, 7.9, 9.0):
         x = (gap * torch.arange(len(clusters))).repeat_interleave(torch.tensor(clusters)).to(dtype)

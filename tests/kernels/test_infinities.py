@@ -103,3 +103,25 @@ def test_nan_stays_in_its_row_however_many_are_solved_at_once(level, density, dt
             assert p[broken].isnan().all()
             tolerance = 1e-12 if dtype is torch.float64 else 2e-6
             torch.testing.assert_close(p[~broken], clean[~broken], rtol=0, atol=tolerance)
+
+
+#: what torch makes of a NaN in float16 when it widens it; a signalling one; one with a sign
+_NANS = {torch.float32: (0x7FFFFFFF, 0x7F800001, -1), torch.float64: (0x7FFFFFFFFFFFFFFF, -1)}
+
+
+@pytest.mark.parametrize("name", so.densities.BUILT_IN)
+@pytest.mark.parametrize("dtype", _NANS, ids=str)
+@pytest.mark.parametrize("n", [3, 20, 100, 3000])
+def test_any_bits_of_nan_are_nan(name, dtype, n):
+    for bits in _NANS[dtype]:
+        scores = torch.randn(2, n, dtype=dtype, generator=torch.Generator().manual_seed(n))
+        scores.view(torch.int32 if dtype is torch.float32 else torch.int64)[0, n // 2] = bits
+        for function in (
+            lambda x: so.soft_topk(x, 2, method=name, temperature=0.2),
+            lambda x: so.log_soft_topk(x, 2, method=name, temperature=0.2),
+            lambda x: so.soft_rank(x, method=name, temperature=0.2),
+            lambda x: so.soft_sort(x, method=name, temperature=0.2),
+        ):
+            result = function(scores)
+            assert result[0].isnan().all()
+            assert not result[1].isnan().any()
