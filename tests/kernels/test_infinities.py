@@ -111,7 +111,7 @@ _NANS = {torch.float32: (0x7FFFFFFF, 0x7F800001, -1), torch.float64: (0x7FFFFFFF
 
 @pytest.mark.parametrize("name", so.densities.BUILT_IN)
 @pytest.mark.parametrize("dtype", _NANS, ids=str)
-@pytest.mark.parametrize("n", [3, 20, 100, 3000])
+@pytest.mark.parametrize("n", [3, 20, 100])
 def test_any_bits_of_nan_are_nan(name, dtype, n):
     for bits in _NANS[dtype]:
         scores = torch.randn(2, n, dtype=dtype, generator=torch.Generator().manual_seed(n))
