@@ -64,7 +64,7 @@ demo: $(STAMP) ## train a small network through a soft top-k, print tables, writ
 test test-slow test-all test-machines test-mutants test-sanitize: export OMP_WAIT_POLICY ?= passive
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(if $(TEST_MINUTES),--minutes $(TEST_MINUTES))
 
-test: $(STAMP) ## run the tests, without those marked slow (seven minutes on two cores)
+test: $(STAMP) ## run the tests, without those marked slow (six minutes on two cores)
 	$(PYTEST) $(PYTEST_ARGS)
 
 test-slow: $(STAMP) ## run the tests marked slow, and no others

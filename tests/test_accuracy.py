@@ -35,13 +35,13 @@ pytestmark = [
 ]
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("n", [1, 2, 10, 100, 1000])
 def test_every_short_problem(density, dtype, n):
     _assert_accurate(*bank.problems(bank.FAMILIES, n, dtype), density)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("family", bank.FAMILIES)
 def test_rows_of_twenty_thousand(density, dtype, family):
     _assert_accurate(*_long(family, 20_000, dtype), density)

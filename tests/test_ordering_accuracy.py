@@ -29,7 +29,7 @@ def test_ranks(density, dtype, n):
         _assert_small(excess[:, None], _BOUND[dtype], labels, kernel)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DENSITIES
 @_DTYPES
 @pytest.mark.parametrize("n", [1, 2, 30])
@@ -42,7 +42,7 @@ def test_sorted_scores(density, dtype, n):
         assert (np.diff(found, axis=1) >= 0).all()
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DENSITIES
 @_DTYPES
 @pytest.mark.parametrize("n", [1, 2, 20])
@@ -98,7 +98,7 @@ def test_quantiles_invert_the_sum(density, n):
             assert error.max() <= 1e-12, (kernel, label, error.max())
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DENSITIES
 @_DTYPES
 @pytest.mark.parametrize("n", [2, 20])

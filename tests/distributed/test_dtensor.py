@@ -56,7 +56,7 @@ _PLACEMENTS = [
     [Shard(2)],
     [Shard(0)],
     pytest.param([Shard(1)], marks=pytest.mark.slow),
-    [Replicate()],
+    pytest.param([Replicate()], marks=pytest.mark.slow),
 ]
 
 

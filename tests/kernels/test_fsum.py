@@ -58,7 +58,7 @@ def _weights(n, dtype):
     return torch.linspace(-1, 2, n, dtype=torch.float64).sin().to(dtype)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DTYPES
 @pytest.mark.parametrize("family", bank.FAMILIES)
 @pytest.mark.parametrize("density", BUILT_IN)
@@ -70,7 +70,7 @@ def test_ranks(kernel, density, family, dtype):
         np.testing.assert_allclose(found, expected, rtol=_TOLERANCE[dtype])
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DTYPES
 @pytest.mark.parametrize("family", bank.FAMILIES)
 @pytest.mark.parametrize("density", BUILT_IN)

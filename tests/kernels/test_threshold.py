@@ -16,7 +16,7 @@ _DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float
 _MOST = 12
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("density", BUILT_IN)
 @_DTYPES
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 17, 40, 64, 100, 1000, 10_000])
@@ -37,7 +37,7 @@ def _in_turn():
             yield pytest.param(density, family, marks=[] if turn else [pytest.mark.slow])
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DTYPES
 @pytest.mark.parametrize(("density", "family"), list(_in_turn()))
 def test_passes_over_a_million(kernel, density, dtype, family):
@@ -62,7 +62,7 @@ def test_native_agrees_with_torch(density, dtype, n):
     assert error.max() <= (2e-12 if dtype is np.float64 else 2e-6), labels[error.argmax()]
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("density", BUILT_IN)
 @_DTYPES
 def test_a_row_alone_is_solved_as_well(kernel, density, dtype):

@@ -206,7 +206,7 @@ def test_masked_and_empty_rows():
 # ---- gradients ----------------------------------------------------------------------------------
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_DENSITIES
 @_DTYPES
 @pytest.mark.parametrize("n", [7, pytest.param(300, marks=pytest.mark.slow)])

@@ -64,7 +64,7 @@ def _in_turn():
                 yield pytest.param(kind, comparator, dtype, number % 2 == 0, marks=marks)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(("kind", "comparator", "dtype", "descending"), list(_in_turn()))
 @pytest.mark.parametrize(
     ("matrix", "k"),

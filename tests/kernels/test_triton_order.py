@@ -71,7 +71,7 @@ def test_what_the_backward_pass_is_given(family, dtype):
 # ---- special rows -------------------------------------------------------------------------------
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @_LINEAR
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("descending", [False, True])

@@ -51,15 +51,16 @@ def _runs():
 
 
 def _turns(number, bound, plain):
-    """Plain torch for one method of every operator if wanted, the user's density for one operator,
-    and one of those that have the code of others."""
+    """Plain torch for one method of every second operator if wanted, the user's density for one
+    operator, and one of those that have the code of others."""
     groups = [[case for case in bound if case.name == "student"]]
     alike = [case for case in bound if _alike(case)]
     turn = set()
     if alike:
         case = alike[number % len(alike)]
         turn = {(case.kernels[0], case)}
-    for operator in dict.fromkeys(case.operator for case in bound if plain):
+    operators = dict.fromkeys(case.operator for case in bound if plain)
+    for operator in [*operators][number % 2 :: 2]:
         groups.append([c for c in bound if c.operator == operator and "torch" in c.kernels[1:]])
     return turn | {("torch", group[number % len(group)]) for group in groups if group}
 

@@ -79,7 +79,7 @@ def _plain_twin(kind, value):
     return dense(kind.make(value)) if kind.word is None else value
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", KINDS)
 def test_scores(name, scores):
     kind, served = KINDS[name], 0
@@ -97,7 +97,7 @@ def test_scores(name, scores):
         assert served >= len(OPERATORS.keys() - RANDOM)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", [*PLAIN, *WRAPPERS, *OTHER])
 def test_gradients_of_scores(name, scores):
     kind = KINDS[name]
@@ -114,7 +114,7 @@ def test_gradients_of_scores(name, scores):
             _agree(found, _squared(call, twin.clone().requires_grad_()), operator)
 
 
-@pytest.mark.one_of(2)
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", [*PLAIN, *WRAPPERS, *OTHER])
 def test_upstream_gradients(name, scores):
     kind = KINDS[name]._replace(error=Exception)  # torch's own, mostly
