@@ -14,6 +14,7 @@ _UNDERFLOW = {np.float64: 1e-290, np.float32: 1e-30}
 _BOUND = {np.float64: 1e-10, np.float32: 2e-5}
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize("density", BUILT_IN)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("n", [1, 7, 300])

@@ -40,6 +40,7 @@ def _operators(method, temperature):
             )
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 @pytest.mark.parametrize("comparator", _STEPS)
 @pytest.mark.parametrize("kind", [None, *SELECTION_KINDS])

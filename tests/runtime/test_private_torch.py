@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import softorder as so
 from softorder import _check
-from softorder.kernels import _autograd, _density_numbers
+from softorder.kernels import _autograd, _compiler, _density_numbers
 from softorder.losses import _fused as top_k
 from softorder.losses import _reduced
 from softorder.relaxations import fused, threshold
@@ -76,6 +76,33 @@ def test_dynamo_is_seen():
 
     compiled = torch.compile(where, backend="eager", fullgraph=True)
     assert compiled(torch.zeros(1)).item() == 2
+
+
+# ---- kernels/_compiler.py: decorators without the import of the compiler -----------------------
+
+
+def test_marks_are_those_of_torch():
+    def ours():
+        return 1
+
+    def theirs():
+        return 1
+
+    torch.compiler.assume_constant_result(theirs)
+    assert vars(_compiler.constant_in_graphs(ours)) == vars(theirs) != {}
+
+
+def test_graphs_end_before_what_is_outside_of_them():
+    seen = []
+
+    @_compiler.outside_graphs
+    def steps(x):
+        seen.append(torch.compiler.is_compiling())
+        return x + 1
+
+    compiled = torch.compile(lambda x: steps(2 * x) * 3, backend="eager")
+    assert compiled(torch.ones(1)).item() == 9
+    assert seen == [False]
 
 
 # ---- Function.apply without its preparations: relaxations/fused.py, relaxations/threshold.py ---

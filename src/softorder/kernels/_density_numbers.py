@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from softorder.densities import BUILT_IN, Density, UserDensity
+from softorder.kernels._compiler import constant_in_graphs
 
 NUMBERED = tuple(BUILT_IN.values())
 COMPILED = 5  #: so many of them the compiled library knows: the first ones
@@ -27,7 +28,7 @@ def number_of(density: Density) -> int:
     return id(density)
 
 
-@torch.compiler.assume_constant_result
+@constant_in_graphs
 def _keep(address: int) -> int:
     # Runs while torch.compile traces, which can hand over the address of an object but not the
     # object. Whoever is being traced holds it.

@@ -29,6 +29,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 
 from softorder import _check
 from softorder._axis import constant
+from softorder.kernels._compiler import constant_in_graphs
 
 KINDS = ("torch", "native")  #: of kernels for CPU tensors; and "triton", where it is interpreted
 LEVELS = ("baseline", "avx2", "avx512")  #: from the narrowest to the widest
@@ -121,7 +122,7 @@ def serves_traced(scores: Tensor) -> bool:
 _TRACED = (*_check.PLAIN, FakeTensor, FunctionalTensor)
 
 
-@torch.compiler.assume_constant_result
+@constant_in_graphs
 def _enabled_for_good() -> bool:
     return enabled()
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from softorder.kernels import _native
+from softorder.kernels._compiler import constant_in_graphs
 
 OLDEST = (3, 3)  #: the first Triton whose histograms take a mask
 REGISTERS = 65536  #: that the threads of a program share on a GPU of NVIDIA
@@ -46,7 +47,7 @@ def serves_traced(scores: Tensor) -> bool:
     return _serves_for_good(scores.device.type)
 
 
-@torch.compiler.assume_constant_result
+@constant_in_graphs
 def _serves_for_good(device: str) -> bool:
     if device == "cuda":
         return _native.kind() != "torch" and _usable()

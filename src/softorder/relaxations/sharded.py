@@ -22,6 +22,7 @@ from torch import Tensor
 from softorder import _check
 from softorder.densities import Density
 from softorder.kernels import _autograd
+from softorder.kernels._compiler import outside_graphs
 from softorder.kernels.formulas import exact_distance, inverse
 from softorder.kernels.shards import Shards
 from softorder.kernels.threshold import sharded
@@ -29,7 +30,7 @@ from softorder.kernels.threshold.sums import block_size
 from softorder.relaxations.threshold import differentiable_distance
 
 
-@torch.compiler.disable  # the number of passes depends on the scores
+@outside_graphs  # the number of passes depends on the scores
 def soft_topk(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards, log: bool
 ) -> Tensor:
@@ -44,7 +45,7 @@ def soft_topk(
     return found[..., :n]
 
 
-@torch.compiler.disable
+@outside_graphs
 def distance(
     scores: Tensor, k: Tensor, temperature: Tensor, density: Density, shards: Shards
 ) -> Tensor:
@@ -213,7 +214,7 @@ def _log_pulls(
 # ---- numbers that all ranks have alike: thresholds and what follows from them -------------------
 
 
-@torch.compiler.disable
+@outside_graphs
 def quantiles(
     scores: Tensor, q: Tensor, temperature: Tensor, density: Density, shards: Shards
 ) -> Tensor:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels._compiler import outside_graphs
 from softorder.kernels.subsets.circle import Share, Subsets, tilt
 
 _TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
@@ -30,7 +31,7 @@ _TINY = torch.finfo(torch.float64).tiny
 Mean = Callable[[Tensor, Tensor, torch.dtype], tuple[Share, Subsets]]
 
 
-@torch.compiler.disable  # how many steps it takes depends on numbers: torch.compile goes around it
+@outside_graphs  # how many steps it takes depends on numbers: torch.compile goes around it
 def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
     """u with m(u) = probs and Σ σ(u) = k, in float64, ±inf for units that are certain.
 

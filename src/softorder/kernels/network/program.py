@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels._compiler import constant_in_graphs
 from softorder.networks import Network
 from softorder.networks.choice import network_for
 
@@ -48,7 +49,7 @@ def program(n: int, k: int, kind: str | None, device: torch.device) -> Program:
     return (_kept_tensors if _check.eager() else _tensors)(int(n), int(k), kind, device)
 
 
-@torch.compiler.assume_constant_result
+@constant_in_graphs
 def _numbers(n: int, k: int, kind: str | None) -> tuple:
     """The program without tensors: a constant to the tracer, which must not look inside."""
     steps, outputs = _instructions(n, k, kind)
