@@ -3,8 +3,8 @@
 import os
 
 os.environ.setdefault("TRITON_INTERPRET", "1")  # Triton asks when torch imports it
-# Inductor would compile a program for each SIMD level to see whether it runs, and headers for later:
-# most of its time for the one or two graphs that it is asked for here.
+# Inductor would compile a program for each SIMD level to see whether it runs, and headers for
+# later: most of its time for the one or two graphs that it is asked for here.
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
 os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
 
