@@ -7,9 +7,9 @@ decorate: that would make `import softorder` take more than twice as long as `im
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import torch
+from torch._compile import _disable_dynamo
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -22,5 +22,4 @@ def constant_in_graphs(function: _Function) -> _Function:
 
 def outside_graphs(function: _Function) -> _Function:
     """A graph ends before a call of it and goes on behind: its steps depend on numbers."""
-    around: _Function = torch._disable_dynamo(function)
-    return around
+    return cast(_Function, _disable_dynamo(function))
