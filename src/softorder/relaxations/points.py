@@ -128,9 +128,9 @@ def _found(
 def _in_the_middle(
     x: Tensor, k: Tensor, tau: Tensor, middle: Tensor, t: Tensor, b: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """t and b; of a density without tails, whose sum is k wherever b is in a gap of τ, at its middle.
+    """t and b in the middle of a gap of τ, if the sum of a density without tails is k all over it.
 
-    Only there is the sum flat. A k that was rounded, as 0.29 · 100 is, counts as the whole number.
+    Only there is it flat. A k that was rounded, as 0.29 · 100 is, counts as the whole number.
     """
     at, there = t.unsqueeze(-1), x.isfinite()
     below = torch.where(there & (x <= at), x, -math.inf).amax(-1)
