@@ -166,23 +166,27 @@ def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -
     above = shards.sum((u.detach() >= law.middle).to(u.dtype))
     balanced = both & (above == k.detach())
     first = torch.minimum(*nearest)
-    edges = [torch.where(balanced, edge, first) for edge in nearest]
-    edge = torch.where(live, torch.where(below, edges[0], edges[1]), 0.0)
-    weight = _exp(law.log_ratio(a, edge), live)
-    tail = weight * torch.exp(law.log_mills(a))
-    digit = torch.finfo(u.dtype).eps * torch.where(both, first, 0.0)
-    steep = digit * torch.exp(-law.log_mills(torch.where(both, first, 0.0))) > 64
-    sums = [shards.sum(torch.where(side & live, tail, 0.0)) for side in (below, ~below)]
-    units = [torch.where(balanced, 1 / torch.where(balanced, s.detach(), 1.0), 1.0) for s in sums]
-    unit = torch.where(below, units[0], units[1])
-    weight = torch.where(steep, weight.detach(), weight) * unit
-    tail = torch.where(steep, -weight.detach() * _nought(a), tail * unit)
+    some = first < math.inf
+    edges = [torch.where(some, torch.where(balanced, v, first), 0.0) for v in nearest]
+    mills = [law.log_mills(v) for v in edges]
+    weight = _exp(law.log_ratio(a, torch.where(below, edges[0], edges[1])), live)
+    scaled = torch.exp(law.log_mills(a) - torch.where(below, mills[0], mills[1]))  # m/m(edge)
+    tail = weight * torch.where(live, scaled, 0.0)
+    sums = [shards.sum(torch.where(side, tail, 0.0)).detach() for side in (below, ~below)]
+    units = [torch.where(balanced, 1 / torch.where(balanced, v, 1.0), 1.0) for v in sums]
+    steep = torch.finfo(u.dtype).eps * edges[0] * torch.exp(-mills[0]) > 64
+    linear = -_nought(a) * torch.exp(-torch.where(below, mills[0], mills[1]))
+    tail = torch.where(steep, weight.detach() * linear, tail)
+    tail = tail * torch.where(below, units[0], units[1])
+    weight = torch.where(steep, weight.detach(), weight)
+    weight = weight * torch.where(below, units[0], units[1] * torch.exp(mills[0] - mills[1]))
     residual = shards.sum(torch.where(live, torch.where(below, tail, -tail), 0.0))
     height = law.log_pdf(edges[0])
     k_scale = units[0] * _exp(-height, height > -0.9 * math.log(torch.finfo(u.dtype).max))
     total = shards.sum(weight)
     flat = total == 0
-    step = (_nought(residual) - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
+    residual = torch.exp(mills[0]) * _nought(residual)
+    step = (residual - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
     return torch.where(flat, 0.0, step)
 
 
