@@ -110,25 +110,8 @@ _LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entrop
 
 
 def _blurred(problem):
-    """Whether rounding moves a threshold in a wide gap by many τ, and with it who is nearest.
-
-    Logarithms of a soft top-k count both sides of the gap alike, wherever b is in it: they are
-    judged as long as u is a number of the format, but for the normal density, which squares it.
-    """
-    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
-    reach = 4 * _most(finite) / _coldest(problem)
-    if (
-        problem.operator == "log_soft_topk"
-        and reach < _widest(problem)
-        and problem.name != "normal"
-    ):
-        return False
+    """Whether rounding moves a threshold in a wide gap by many τ, and with it who is nearest."""
     return _last_digit(problem) > 1e-3 * _coldest(problem)
-
-
-def _widest(problem):
-    """The largest number of the format in which u is computed."""
-    return torch.finfo(torch.promote_types(problem.scores.dtype, torch.float32)).max
 
 
 def _last_digit(problem):
