@@ -238,6 +238,7 @@ template <class Law, class T, class Sources> class SmoothInverse {
       };
       const LogTail l = wanted > 0 ? raised(left) : left, r = wanted < 0 ? raised(right) : right;
       const double excess = r.log - l.log;
+      if (excess != excess) return;  // both are beyond the range of logarithms: how many they are does not count
       (excess < 0 ? s.low : s.high) = s.at;
       const double by = -excess * tau_ / (l.slope + r.slope), before = s.at;
       s.at += by;

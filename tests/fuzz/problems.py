@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 
@@ -40,10 +41,15 @@ class Problem:
         return getattr(self.method, "name", self.method)
 
     @property
+    def dtype(self):
+        """Its name."""
+        return str(self.scores.dtype).removeprefix("torch.")
+
+    @cached_property
     def temperature(self):
         return torch.as_tensor(self.options["temperature"], dtype=torch.float64)
 
-    @property
+    @cached_property
     def rows(self):
         """The scores as the operator sees them, rows last: what takes no part is at -inf."""
         scores = self.scores if self.options.get("largest", True) else -self.scores
@@ -59,12 +65,12 @@ class Problem:
         return replace(self, scores=self.scores.double(), options=options)
 
     def __str__(self):
-        shape, dtype = tuple(self.scores.shape), str(self.scores.dtype).removeprefix("torch.")
+        shape = tuple(self.scores.shape)
         options = ", ".join(f"{key}={_short(value)}" for key, value in self.options.items())
         small = "" if self.most == MOST else f" --most {self.most}"
         return (
             f"--seed {self.seed}{small}  # {self.operator} by {self.name}, {self.kind} {shape} "
-            f"{dtype}, {self.layout}, {options}, {self.threads} threads, gradients of scores"
+            f"{self.dtype}, {self.layout}, {options}, {self.threads} threads, gradients of scores"
             + "".join(f", {name}" for name in self.learned)
         )
 

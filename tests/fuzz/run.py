@@ -2,20 +2,24 @@
 
     python -m tests.fuzz.run --seed 4711           one problem
     python -m tests.fuzz.run --seed 4711 --shrink  the same with fewer rows and scores, if it fails
-    python -m tests.fuzz.run --from 0 --calls 1000 many, each on a line before it is called
+    python -m tests.fuzz.run --from 0 --calls 1000 many (tests/fuzz/many.py)
     python -m tests.fuzz.run --levels --most 60    on every SIMD level that this CPU has
+    python -m tests.fuzz.run --calls 400000 --jobs 2 --state build/fuzz.json
+                                                   in two processes; again, to go on after a stop
 
 Every answer of the compiled kernels is judged (tests/fuzz/judges.py): by itself, beside plain
-torch, and beside plain torch in float64. A line that was printed last before a crash says how to
-see it again.
+torch, and beside plain torch in float64. What failed, or crashed, is named by its line.
 """
 
 import argparse
-import itertools
+import math
 import sys
 import time
 import warnings
 from collections import Counter
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 
 import torch
 
@@ -42,31 +46,40 @@ def solve(problem, kind):
     with _native.use(kind):
         result = operator(scores, method=problem.method, **options)
         inputs = [scores, *(options[name] for name in problem.learned)]
-        upstream = torch.randn(result.shape, generator=torch.Generator().manual_seed(problem.seed))
         layout = problem.layout if result.dim() else "plain"
-        upstream = values.LAYOUTS[layout](upstream.bfloat16().to(result.dtype))
+        upstream = _upstream(problem.seed, result.shape, result.dtype, layout)
         gradients = torch.autograd.grad(result, inputs, upstream, allow_unused=True)
     return Answer(result.detach(), dict(zip(("scores", *problem.learned), gradients, strict=True)))
+
+
+@lru_cache(maxsize=4)
+def _upstream(seed, shape, dtype, layout):
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return values.LAYOUTS[layout](made.bfloat16().to(dtype))
 
 
 def check(problem, levels=None):
     """What is wrong, in words, if anything is.
 
-    On all of these SIMD levels, or on the one in use. Plain torch is asked once for all of them.
+    On all of these SIMD levels, or on the one in use. Plain torch is asked once for all of them,
+    and not at all where no compiled kernel ran: its answer is there, for every level.
     """
     others = {}
     for level in levels or [_native.level()]:
+        before = _native.calls.total()
         with _native.use_level(level):
             wrong = _check(problem, others)
         if wrong:
             return wrong if levels is None else f"{wrong}, level {level}"
+        if _native.calls.total() == before:
+            break
     return ""
 
 
 def _check(problem, others):
     arguments = [problem.scores, *problem.options.values()]
     memory = [values.whole(v) for v in arguments if isinstance(v, torch.Tensor)]
-    before = [bits.clone() for bits in memory]
+    before, calls = [bits.clone() for bits in memory], _native.calls.total()
     found = solve(problem, "native")
     if not all(torch.equal(*pair) for pair in zip(before, memory, strict=True)):
         return "an argument was changed"
@@ -74,34 +87,54 @@ def _check(problem, others):
     if wrong or problem.scores.numel() > _COMPARED:
         return wrong
     if not others:
-        others["plain torch"] = solve(problem, "torch")
+        if _native.calls.total() != calls:
+            others["plain torch"] = solve(problem, "torch")
         if problem.scores.dtype is not torch.float64:
             others["float64"] = solve(problem.widened(), "torch")
     return next(filter(None, (judges.agree(problem, found, o, w) for w, o in others.items())), "")
 
 
-def run(seeds, stop_after, most=problems.MOST, levels=None):
-    """Solves the problems of these seeds; returns how many were called, and the failures."""
-    called, failures, kinds = 0, [], Counter()
-    begin = time.process_time()
+@dataclass
+class Tally:
+    """What came of some problems: how many of what, and a line for each failure."""
+
+    counts: Counter = field(default_factory=Counter)  # by dtype, operator, "problems", "calls"
+    failures: list = field(default_factory=list)
+
+    def add(self, other):
+        self.counts.update(other.counts)
+        self.failures += other.failures
+
+    def __str__(self):
+        problems, calls = self.counts["problems"], self.counts["compiled calls"]
+        names = sorted(self.counts.keys() - {"problems", "compiled calls"})
+        return (
+            f"{problems} problems ({', '.join(f'{name} {self.counts[name]}' for name in names)}), "
+            f"{calls} calls of compiled kernels, {len(self.failures)} failures"
+        )
+
+
+def run(seeds, stop_after=math.inf, most=problems.MOST, levels=None, show=print):
+    """Solves the problems of these seeds, each shown before it is called."""
+    tally = Tally()
+    begin, calls = time.process_time(), _native.calls.total()
     for seed in seeds:
         if time.process_time() - begin > stop_after:
             break
         problem = problems.make(seed, most)
-        print(f"python -m tests.fuzz.run {problem}", flush=True)
-        torch.manual_seed(seed)
+        show(f"python -m tests.fuzz.run {problem}")
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed keeps a stack for each GPU
         _native.threads = lambda count=problem.threads: count
         try:
             wrong = check(problem, levels)
         except Exception as error:
             wrong = f"{type(error).__name__}: {error}"
-        called += 1
-        kinds[problem.operator] += 1
-        kinds[str(problem.scores.dtype).removeprefix("torch.")] += 1
+        tally.counts.update(("problems", problem.operator, problem.dtype))
         if wrong:
-            failures.append(f"python -m tests.fuzz.run {problem}\n    {wrong}")
-            print("   ", wrong, flush=True)
-    return called, failures, kinds
+            tally.failures.append(f"python -m tests.fuzz.run {problem}\n    {wrong}")
+            show(f"    {wrong}")
+    tally.counts["compiled calls"] = _native.calls.total() - calls
+    return tally
 
 
 def smallest(problem):
@@ -135,16 +168,14 @@ def _code(value):
     return f"tensor({value.tolist()}, dtype={value.dtype})"
 
 
-def _seeds(first, operators):
-    """From the first on, of the problems of these operators; of all if None."""
-    for seed in itertools.count(first):
-        operator, *_ = problems.CASES[seed % len(problems.CASES)]
-        if operators is None or operator in operators:
-            yield seed
-
-
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
+    from tests.fuzz import many
+
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--seed", type=int, help="of one problem")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
     parser.add_argument("--calls", type=int, default=1000, help="how many problems")
@@ -152,29 +183,32 @@ def main(arguments=None):
     parser.add_argument("--seconds", type=float, default=1e9, help="of CPU time, then stop")
     parser.add_argument("--operator", nargs="+", help="these alone")
     parser.add_argument("--levels", action="store_true", help="every SIMD level of this CPU")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--state", type=Path, help="file that keeps what is done, to go on from")
     parser.add_argument("--shrink", action="store_true", help="the problem of --seed, made small")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     warnings.simplefilter("error")
-    if given.shrink and given.seed is None:
+    levels = tuple(_native.usable_levels()) if given.levels else None
+    if given.seed is None and given.shrink:
         parser.error("--shrink makes one problem small: which --seed?")
-    if given.shrink:
-        found = smallest(problems.make(given.seed, given.most))
-        print(found or f"the problem of --seed {given.seed} does not fail")
-        return 1 if found else 0
-    seeds = itertools.islice(_seeds(given.first, given.operator), given.calls)
     if given.seed is not None:
-        seeds = [given.seed]
-    levels = _native.usable_levels() if given.levels else None
-    called, failures, kinds = run(seeds, given.seconds, given.most, levels)
-    for line in failures:
-        print(line, file=sys.stderr)
-    counts = ", ".join(f"{name} {count}" for name, count in sorted(kinds.items()))
-    print(
-        f"{called} problems ({counts}), {sum(_native.calls.values())} calls of compiled kernels, "
-        f"{len(failures)} failures, {' and '.join(levels or [_native.level()])}"
-    )
-    return 1 if failures else 0
+        return _one(given, levels)
+    operators = tuple(given.operator) if given.operator else None
+    plan = many.Plan(given.first, given.calls, given.most, operators, levels)
+    state = many.run_all(plan, given.jobs, given.state, given.seconds, many.Progress())
+    print(state.summary())
+    return 1 if state.tally.failures else 0
+
+
+def _one(given, levels):
+    if not given.shrink:
+        tally = run([given.seed], most=given.most, levels=levels)
+        print(tally)
+        return 1 if tally.failures else 0
+    found = smallest(problems.make(given.seed, given.most))
+    print(found or f"the problem of --seed {given.seed} does not fail")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

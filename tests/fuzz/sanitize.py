@@ -1,6 +1,7 @@
 """Builds the kernels with a sanitizer, then runs their tests and the fuzzer on them.
 
 python -m tests.fuzz.sanitize address thread [--level avx2] [--seconds 300] [--from SEED]
+python -m tests.fuzz.sanitize address --no-tests --calls 10000 --most 300
 
 One SIMD level is built: the widest that this CPU can run unless told otherwise. The sanitizer's
 runtime has to be the first library of the process, hence the environment that the children get.
@@ -84,27 +85,16 @@ def test(name, folder):
     _module(name, folder, "pytest", *options, *chosen)
 
 
-def fuzz(name, folder, seconds, first):
-    """Problems from a seed on, for so much CPU time; the log ends with the last one."""
-    log = folder / "fuzz.log"
-    arguments = ("--from", first, "--calls", 10**9, "--seconds", seconds)
-    with log.open("w") as output:
-        _module(name, folder, "tests.fuzz.run", *arguments, output=output, log=log)
-    print(f"{name}: {_last_line(log)}")
+def fuzz(name, folder, *arguments):
+    """Problems of tests.fuzz.run; its last line has their number, or the one at which it ended."""
+    _module(name, folder, "tests.fuzz.run", *arguments)
 
 
-def _module(name, folder, module, *arguments, output=None, log=None):
+def _module(name, folder, module, *arguments):
     command = [sys.executable, "-m", "tests.fuzz.with_libraries", folder, module, *arguments]
-    result = subprocess.run(
-        [str(word) for word in command], cwd=_ROOT, env=environment(name), stdout=output
-    )
+    result = subprocess.run([str(word) for word in command], cwd=_ROOT, env=environment(name))
     if result.returncode:
-        last = f", at\n{_last_line(log)}" if log else ""
-        sys.exit(f"{name}: {module} ended with {result.returncode}{last}")
-
-
-def _last_line(log):
-    return log.read_text().splitlines()[-1]
+        sys.exit(f"{name}: {module} ended with {result.returncode}")
 
 
 def _command(*words):
@@ -117,11 +107,16 @@ def main():
     parser.add_argument("--level", choices=_native.LEVELS, default=_native.machine_level())
     parser.add_argument("--seconds", type=float, default=300, help="of fuzzing, each")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
+    parser.add_argument("--calls", type=int, default=10**9, help="problems at the most")
+    parser.add_argument("--most", type=int, default=70_000, help="scores of a problem")
+    parser.add_argument("--no-tests", action="store_true", help="the fuzzer alone")
     given = parser.parse_args()
     for name in given.names:
         folder = build(name, given.level)
-        test(name, folder)
-        fuzz(name, folder, given.seconds, given.first)
+        if not given.no_tests:
+            test(name, folder)
+        limits = ("--calls", given.calls, "--seconds", given.seconds, "--most", given.most)
+        fuzz(name, folder, "--from", given.first, *limits)
 
 
 if __name__ == "__main__":

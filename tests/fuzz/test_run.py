@@ -22,17 +22,16 @@ def _one_thread_of_torch(monkeypatch):
 @pytest.mark.slow
 def test_every_operator_and_method_once(capsys):
     """Of any size; small ones are below."""
-    _, failures, _ = run.run(range(len(problems.CASES)), stop_after=60)
-    assert failures == []
+    assert run.run(range(len(problems.CASES)), stop_after=60).failures == []
 
 
 @pytest.mark.parametrize("first", range(0, 1000, 100))
 def test_a_thousand_small_problems(first, capsys):
     """Of up to 30 scores, on every SIMD level of this CPU."""
     seeds, levels = range(first, first + 100), _native.usable_levels()
-    called, failures, _ = run.run(seeds, stop_after=60, most=30, levels=levels)
-    assert failures == []
-    assert called == len(seeds)
+    tally = run.run(seeds, stop_after=60, most=30, levels=levels)
+    assert tally.failures == []
+    assert tally.counts["problems"] == len(seeds)
 
 
 def test_a_seed_is_a_problem():
@@ -65,6 +64,22 @@ def test_a_wrong_result_is_noticed(monkeypatch):
 
     monkeypatch.setattr(cpu, "remembered", wrong)
     assert run.check(_topk()) == "the sum is off by 0.05"
+
+
+def test_a_wrong_result_on_one_level_is_noticed(monkeypatch):
+    """Where plain torch has been asked for the level before."""
+    levels, right = _native.usable_levels(), cpu.remembered
+    if len(levels) < 2:
+        pytest.skip("this CPU has one level")
+
+    def wrong(scores, *arguments):
+        p, b = right(scores, *arguments)
+        return (p.flip(-1) if _native.level() == levels[-1] else p), b
+
+    monkeypatch.setattr(cpu, "remembered", wrong)
+    said = run.check(_topk(), levels)
+    assert said.startswith("the result is ")
+    assert said.endswith(f"in plain torch, level {levels[-1]}")
 
 
 def test_a_changed_argument_is_noticed(monkeypatch):

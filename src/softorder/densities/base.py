@@ -73,11 +73,23 @@ class Density(ABC):
         """log f(u)."""
         return _log(self.pdf(u))
 
+    def log_ratio(self, a: Tensor, nearest: Tensor) -> Tensor:
+        """log f(a)/f(nearest), without the rounding of two large logarithms."""
+        return self.log_pdf(a) - self.log_pdf(nearest)
+
+    def log_mills(self, a: Tensor) -> Tensor:
+        """log F(-a)/f(a) for a >= 0, likewise."""
+        return self.log_tail(a) - self.log_pdf(a)
+
+    def log_fall(self, a: Tensor, further: Tensor) -> Tensor:
+        """log F(-a)/F(-further), likewise."""
+        return self.log_tail(a) - self.log_tail(further)
+
     def log_cdf(self, u: Tensor) -> Tensor:
         """log F(u), never by the logarithm of a rounded F: see log_tail."""
         below = u < 0
-        a = torch.where(below, -u, u)
-        return torch.where(below, self.log_tail(a), torch.log1p(-self.tail(a)))
+        low, high = torch.where(below, -u, 0.0), torch.where(below, 0.0, u)
+        return torch.where(below, self.log_tail(low), torch.log1p(-self.tail(high)))
 
     def quantile(self, p: Tensor) -> Tensor:
         """F⁻¹(p), by bisection unless there is a formula."""

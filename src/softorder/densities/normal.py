@@ -11,6 +11,7 @@ _UNDERFLOW = 39.0  # F(-a) and f(a) are 0 from here on, in float64
 # F(-a) is still a normal number here: what is less takes ten times as long, and counts as 0
 _FAINT = {torch.float32: 12.9, torch.float64: 37.5}
 _ASYMPTOTIC = 50.0  # from here on six terms of the series are exact in float64
+_HYPERBOLA = 1e9  # and from here on the first one, for all orders of derivatives
 _LOG_HEIGHT = -0.5 * math.log(2 * math.pi)
 
 
@@ -51,15 +52,23 @@ class Normal(TailDensity):
         return side, tail, pdf, a.mul_(pdf)
 
     def log_tail(self, a: Tensor) -> Tensor:
-        far = a > _ASYMPTOTIC
-        near = torch.where(far, _ASYMPTOTIC, a)
-        scaled = torch.log(0.5 * torch.special.erfcx(near * math.sqrt(0.5)))
-        distant = torch.where(far & (a < math.inf), a, _ASYMPTOTIC)
-        log_tail = torch.where(far, _log_scaled_tail(distant), scaled) - 0.5 * _square(a)
-        return log_tail
+        return self.log_mills(a) + self.log_pdf(a)
 
     def log_pdf(self, u: Tensor) -> Tensor:
         return _LOG_HEIGHT - 0.5 * _square(u)
+
+    def log_ratio(self, a: Tensor, nearest: Tensor) -> Tensor:
+        return -(a - nearest) * (0.5 * a + 0.5 * nearest)
+
+    def log_fall(self, a: Tensor, further: Tensor) -> Tensor:
+        return self.log_mills(a) - self.log_mills(further) - self.log_ratio(further, a)
+
+    def log_mills(self, a: Tensor) -> Tensor:
+        far = a > _ASYMPTOTIC
+        near = torch.where(far, _ASYMPTOTIC, a)
+        scaled = torch.log(0.5 * torch.special.erfcx(near * math.sqrt(0.5))) - _LOG_HEIGHT
+        distant = torch.where(far & (a < math.inf), a, _ASYMPTOTIC)
+        return torch.where(far, _log_distant_mills(distant), scaled)
 
     def quantile(self, p: Tensor) -> Tensor:
         return torch.special.ndtri(p)
@@ -76,11 +85,11 @@ class Normal(TailDensity):
         return torch.where(below, 0.0, u) + self.pdf(a) * (1 - scaled * mills)
 
 
-def _log_scaled_tail(a: Tensor) -> Tensor:
-    """log(F(-a) e^(a²/2)) for large a, by the asymptotic series of the Mills ratio."""
-    v = 1 / (a * a)
+def _log_distant_mills(a: Tensor) -> Tensor:
+    """For large a, by the asymptotic series of the Mills ratio, which soon is 1/a."""
+    v = torch.where(a < _HYPERBOLA, 1 / a.clamp(max=_HYPERBOLA).square(), 0.0)
     series = v * (-1 + v * (3 + v * (-15 + v * (105 + v * (-945 + v * 10395)))))
-    return torch.log1p(series) - torch.log(a) + _LOG_HEIGHT
+    return torch.log1p(series) - torch.log(a)
 
 
 def _square(u: Tensor) -> Tensor:

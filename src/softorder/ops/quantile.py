@@ -84,8 +84,10 @@ def soft_quantile(
 
     Returns:
         The shape of scores without `dim`; with a leading axis for the quantiles unless q is a
-        scalar. NaN where no score takes part. Time O(n) for each of up to four quantiles (two, if
-        torch's place is between two scores), O(n log n) for any number of them and with `within`.
+        scalar. NaN where no score takes part. Where more than one t has the level, in a gap wider
+        than τ of the uniform density, its middle. Time O(n) for each of up to four quantiles (two,
+        if torch's place is between two scores), O(n log n) for any number of them and with
+        `within`.
 
     Paper: LapSum (Struski et al. 2025).
 

@@ -92,30 +92,41 @@ class SequentialSoftmax(MaskMethod):
     ) -> Tensor:
         # halves, whose differences do not overflow
         scale = 2 * inverse(temperature, x.dtype).clamp(max=0.5 * torch.finfo(x.dtype).max)
-        top = torch.where(live, x.detach(), -math.inf).amax(-1, keepdim=True)
-        alpha = 0.5 * x - 0.5 * torch.where(top.isfinite(), top, 0.0)
-        total = torch.zeros_like(x)
+        half, lost, total = 0.5 * x, torch.zeros_like(x), torch.zeros_like(x)
         for weight in row_weights(k, x, most).unbind(-1):
-            p, log_rest = _winners(alpha, live, scale)
+            p, log_rest = _winners(half, lost, live, scale)
             total = total + weight.unsqueeze(-1) * p
             live = live & log_rest.isfinite()
-            alpha = torch.where(live, alpha + 0.5 * torch.where(live, log_rest, 0.0), alpha)
+            lost = lost + 0.5 * torch.where(live, log_rest, 0.0)
         return total
 
 
-def _winners(alpha: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """p = softmax(α/τ) over what is live, and log(1 - p), exact where p rounds to 1."""
-    top, place = torch.where(live, alpha.detach(), -math.inf).max(-1, keepdim=True)
-    z = (alpha - torch.where(top.isfinite(), top, 0.0)) * scale
+def _winners(half: Tensor, lost: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """p = softmax(α/τ) over what is live, and log(1 - p), exact where p rounds to 1.
+
+    α/2 comes as two terms, x/2 and what previous winners lost, whose sum would round away either.
+    """
+    place = torch.where(live, (half + lost).detach(), -math.inf).argmax(-1, keepdim=True)
+    from_top = (v - torch.where(live, v, 0.0).detach().gather(-1, place) for v in (half, lost))
+    z = sum(from_top) * scale
     weight = torch.where(live, torch.exp(torch.where(live, z, 0.0)), 0.0)
     total = weight.sum(-1, keepdim=True)
     p = torch.where(live, weight / torch.where(total > 0, total, 1.0), 0.0)
-    leads = torch.arange(alpha.shape[-1], device=alpha.device) == place
-    others = torch.where(leads, 0.0, p).sum(-1, keepdim=True)  # what the leader leaves
+    leads = torch.arange(half.shape[-1], device=half.device) == place
     # only one can have more than half: equals keep equal rests, whose logarithms are divided by τ
     most = leads & (p > 0.5)
-    rest = torch.where(most, others, 1 - torch.where(most, 0.0, p))
-    return p, torch.where(rest > 0, torch.log(torch.where(rest > 0, rest, 1.0)), -math.inf)
+    rest = torch.where(most, 1.0, 1 - torch.where(most, 0.0, p))
+    left = _log_sum(z, live & ~leads) - torch.log(torch.where(total > 0, total, 1.0))
+    return p, torch.where(most, left, torch.log(rest))
+
+
+def _log_sum(z: Tensor, which: Tensor) -> Tensor:
+    """log Σ e^z over some, which may all underflow; -inf over none."""
+    top = torch.where(which, z.detach(), -math.inf).amax(-1, keepdim=True)
+    some = top.isfinite()
+    off = torch.where(which & some, z - torch.where(some, top, 0.0), 0.0)
+    total = torch.where(which & some, torch.exp(off), 0.0).sum(-1, keepdim=True)
+    return torch.where(some, top + torch.log(torch.where(some, total, 1.0)), -math.inf)
 
 
 class SoftmaxKTimes(MaskMethod):

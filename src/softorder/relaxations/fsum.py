@@ -192,9 +192,10 @@ class FSumMethod(Method):
     def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)
         rows, x, temperature = rows.in_range(scores, temperature, rows.factor())
-        x, counts = x.gather(-1, rows.order), (rows.count, rows.count)
+        # in float64 all along: what a score does to itself is exactly 0, with any factor of 1/τ
+        x, counts = x.double().gather(-1, rows.order), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts)
-        return all_ranks(rows, below + 0.5, descending)
+        return all_ranks(rows, (below + 0.5).to(scores.dtype), descending)
 
     def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         rows = sort_rows(scores)

@@ -118,10 +118,28 @@ def _found(
     middle = tau * density.anchored.middle
     if w is None:
         b = threshold.solve(x, k, tau, density).b
-        return torch.where(b[0].isinf(), b[0], b[0] + b[1] + middle), b
+        t = torch.where(b[0].isinf(), b[0], b[0] + b[1] + middle)
+        return (t, b) if density.decay != "none" else _in_the_middle(x, k, tau, middle, t, b)
     with torch.no_grad():
         t = _solve(x, w.detach(), k, tau, density)
     return t, torch.stack([t - middle, torch.where(t.isfinite(), 0.0, t)])
+
+
+def _in_the_middle(
+    x: Tensor, k: Tensor, tau: Tensor, middle: Tensor, t: Tensor, b: Tensor
+) -> tuple[Tensor, Tensor]:
+    """t and b in the middle of a gap of τ, if the sum of a density without tails is k all over it.
+
+    Only there is it flat. A k that was rounded, as 0.29 · 100 is, counts as the whole number.
+    """
+    at, there = t.unsqueeze(-1), x.isfinite()
+    below = torch.where(there & (x <= at), x, -math.inf).amax(-1)
+    above = torch.where(there & (x > at), x, math.inf).amin(-1)
+    whole = ((x > at).sum(-1) - k).abs() <= _ROUNDING * x.shape[-1]
+    flat = whole & t.isfinite() & (0.5 * above - 0.5 * below >= 0.5 * tau)
+    t = torch.where(flat, 0.5 * below + 0.5 * above, t)
+    moved = torch.stack([t - middle, torch.zeros_like(t)])
+    return t, torch.where(flat, moved, b)
 
 
 class _Weighted(Whole):

@@ -147,31 +147,58 @@ def _step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Te
 
 
 def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -> Tensor:
-    """The same step where every f(u) may underflow: either sum is scaled by its largest term.
+    """The same step where every f(u) may underflow: in units of f at the nearest score.
 
-    Where that happens k would have to move b infinitely fast; its derivative is taken as 0.
+    With a = |u| and Mills' ratio m = F(-a)/f(a), of which neither is large or small together,
+
+        step = (L - U - k/f(a₀)) / Σ w,   w = f(a)/f(a₀),   L, U = Σ w m below and above b.
+
+    If exactly k scores are above b, then L = U: each side has a nearest score of its own, and is
+    divided by its sum. Otherwise rounding b by one digit, which is many τ in a wide gap, would
+    decide which side counts. Where f(a₀) underflows, k would have to move b infinitely fast: its
+    derivative is taken as 0. Where a digit of a₀ changes every w by a factor of e^64 (in the wide
+    gaps of the normal density), only ties share, whatever the scores do: w is taken as a constant.
     """
     below = u < law.middle
-    u = torch.where(live, u, 0.0)
-    log_pdf = torch.where(live, law.log_pdf(u), -torch.inf)
-    log_tail = law.log_tail(torch.where(below, -u, u))
-    top, top_tail = (
-        _known(shards.most(torch.where(live, v, -torch.inf).detach().amax(-1, keepdim=True)))
-        for v in (log_pdf, log_tail)
-    )
-    tail = torch.exp(log_tail - top_tail)
+    a = torch.where(live, torch.where(below, -u, u), 0.0)
+    nearest = _nearest(a, live & below, shards), _nearest(a, live & ~below, shards)
+    both = (nearest[0] < math.inf) & (nearest[1] < math.inf)
+    above = shards.sum((u.detach() >= law.middle).to(u.dtype))
+    balanced = both & (above == k.detach())
+    first = torch.minimum(*nearest)
+    some = first < math.inf
+    edges = [torch.where(some, torch.where(balanced, v, first), 0.0) for v in nearest]
+    mills = [law.log_mills(v) for v in edges]
+    weight = _exp(law.log_ratio(a, torch.where(below, edges[0], edges[1])), live)
+    scaled = torch.exp(law.log_mills(a) - torch.where(below, mills[0], mills[1]))  # m/m(edge)
+    tail = weight * torch.where(live, scaled, 0.0)
+    sums = [shards.sum(torch.where(side, tail, 0.0)).detach() for side in (below, ~below)]
+    units = [torch.where(balanced, 1 / torch.where(balanced, v, 1.0), 1.0) for v in sums]
+    steep = torch.finfo(u.dtype).eps * edges[0] * torch.exp(-mills[0]) > 64
+    linear = -_nought(a) * torch.exp(-torch.where(below, mills[0], mills[1]))
+    tail = torch.where(steep, weight.detach() * linear, tail)
+    tail = tail * torch.where(below, units[0], units[1])
+    weight = torch.where(steep, weight.detach(), weight)
+    weight = weight * torch.where(below, units[0], units[1] * torch.exp(mills[0] - mills[1]))
     residual = shards.sum(torch.where(live, torch.where(below, tail, -tail), 0.0))
-    reach = -0.9 * math.log(torch.finfo(u.dtype).max)
-    k_scale = torch.where(top > reach, torch.exp(-top_tail), 0.0)
-    total = shards.sum(torch.exp(log_pdf - top))
+    height = law.log_pdf(edges[0])
+    k_scale = units[0] * _exp(-height, height > -0.9 * math.log(torch.finfo(u.dtype).max))
+    total = shards.sum(weight)
     flat = total == 0
-    step = (_nought(residual) - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
-    return torch.where(flat, 0.0, step * torch.exp(top_tail - top))
+    residual = torch.exp(mills[0]) * _nought(residual)
+    step = (residual - k_scale * _nought(k)) / torch.where(flat, 1.0, total)
+    return torch.where(flat, 0.0, step)
 
 
-def _known(top: Tensor) -> Tensor:
-    """The largest term of a sum, or 0 where there is none."""
-    return torch.where(top.isfinite(), top, 0.0)
+def _nearest(a: Tensor, side: Tensor, shards: Whole) -> Tensor:
+    """The least distance from b on one side, infinite where nothing is there; a constant."""
+    return -shards.most(torch.where(side, -a.detach(), -math.inf).amax(-1, keepdim=True))
+
+
+def _exp(logarithm: Tensor, which: Tensor) -> Tensor:
+    """e^logarithm of some, and 0, as a constant, where it vanishes and of the others."""
+    seen = which & (logarithm.detach() > math.log(torch.finfo(logarithm.dtype).tiny))
+    return torch.where(seen, torch.exp(torch.where(seen, logarithm, 0.0)), 0.0)
 
 
 def _nought(value: Tensor) -> Tensor:

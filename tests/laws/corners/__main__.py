@@ -1,26 +1,27 @@
-"""Prints every promise that is not kept, and writes open.txt.
+"""Prints every promise that is not kept.
 
 python -m tests.laws.corners
 """
 
+import sys
 import warnings
 
 from softorder.kernels._native import KINDS
-from tests.laws.corners.cases import DTYPES, cases, write
+from tests.laws.corners.cases import DTYPES, cases
 
 
 def main():
     warnings.simplefilter("ignore")
-    found = []
+    count = 0
     for name, dtype in DTYPES.items():
         for kind in KINDS:
             for case in cases():
                 for (corner, part), words in case.failures(kind, dtype).items():
-                    found.append((name, kind, case, corner, part))
+                    count += 1
                     print(f"{name} {kind} {case} {corner} {part}: {words}")
-    write(found)
-    print(f"{len(found)} promises are not kept")
+    print(f"{count} promises are not kept")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Every operator and method keeps the contract, but for what open.txt names. Each line can fail."""
+"""Every operator and method keeps the contract, and each line of it can be broken."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from softorder.kernels.contract import CONTRACT, OPERATORS
 from tests.laws.all_laws import EAGER
 from tests.laws.corners import broken
 from tests.laws.corners.answers import solver
-from tests.laws.corners.cases import DTYPES, cases, is_open
+from tests.laws.corners.cases import DTYPES, cases
 from tests.laws.corners.promises import PARTS
 from tests.laws.corners.promises import broken as failures
 from tests.laws.corners.rows import rows
@@ -27,11 +27,7 @@ def _runs():
 @pytest.mark.filterwarnings("ignore:newton stopped")
 @pytest.mark.parametrize(("dtype", "kind", "case"), list(_runs()), ids=str)
 def test_the_contract_is_kept(dtype, kind, case):
-    found = case.failures(kind, DTYPES[dtype])
-    known = is_open().get((dtype, kind, case.operator, case.method), set())
-    new = [f"{place}: {words}" for place, words in found.items() if place not in known]
-    assert new == []
-    assert known == set(found), "what open.txt names is kept now: python -m tests.laws.corners"
+    assert case.failures(kind, DTYPES[dtype]) == {}
 
 
 _QUICK = ("soft_topk", "log_soft_topk", "soft_sort", "permutation_cross_entropy")

@@ -26,6 +26,10 @@ class Edge(NamedTuple):
         """Some of the thresholds, when they are on the last but one axis."""
         return Edge(*(value[..., chosen, :] for value in self))
 
+    def beside(self, others: Tensor) -> Edge:
+        """The same but for those, which are put where nothing can go wrong."""
+        return self._replace(distance=torch.where(others, 0.0, self.distance))
+
     def tail(self, density: Density) -> Tensor:
         return torch.where(self.finite, density.tail(self.distance), 0.0)
 
@@ -52,19 +56,24 @@ def share(density: Density, below: Edge, above: Edge) -> Tensor:
 
 def log_share(density: Density, below: Edge, above: Edge) -> Tensor:
     """Its logarithm, exact however far away the score is."""
-    low, high = below.log_tail(density), above.log_tail(density)
-    near, far = torch.where(below.right, low, high), torch.where(below.right, high, low)
-    aside = _log_difference(near, far)
     straddles = above.right & ~below.right
-    # The discarded branch must not see tails that add up to more than 1.
-    both = torch.where(straddles, torch.exp(low) + torch.exp(high), 0.0)
+    both = torch.where(straddles, below.tail(density) + above.tail(density), 0.0)
+    near, far = _in_turn(below.right, below, above), _in_turn(below.right, above, below)
+    aside = _log_difference(density, near.beside(straddles), far.beside(straddles))
     return torch.where(straddles, torch.log1p(-both), aside)
 
 
-def _log_difference(near: Tensor, far: Tensor) -> Tensor:
-    """log(e^near - e^far) for near >= far, either of them perhaps -inf."""
-    some, all_of_it = near > -math.inf, far == -math.inf
-    drop = torch.where(some & ~all_of_it, near - far, 1.0)
-    drop = drop.clamp(min=torch.finfo(near.dtype).eps)  # thresholds that rounding made one
+def _in_turn(right: Tensor, one: Edge, other: Edge) -> Edge:
+    return Edge(*(torch.where(right, *pair) for pair in zip(one, other, strict=True)))
+
+
+def _log_difference(density: Density, near: Edge, far: Edge) -> Tensor:
+    """log(F(-a) - F(-a')) for a <= a', either of them perhaps infinite."""
+    top = near.log_tail(density)
+    some = near.finite & far.finite & (top > -math.inf)
+    drop = torch.where(some, density.log_fall(near.distance, far.distance), math.inf)
+    seen = drop.detach() < -math.log(torch.finfo(top.dtype).tiny)
+    drop = torch.where(seen, drop, 1.0)
+    drop = drop.clamp(min=torch.finfo(top.dtype).eps)  # thresholds that rounding made one
     rest = torch.where(drop < 1, torch.log(-torch.expm1(-drop)), torch.log1p(-torch.exp(-drop)))
-    return torch.where(some & ~all_of_it, near + rest, near)
+    return torch.where(seen, top + rest, top)
