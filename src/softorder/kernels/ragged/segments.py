@@ -30,14 +30,22 @@ class Segments(Whole):
         return self.offsets.shape[0] - 1
 
     @property
+    def begin(self) -> Tensor:
+        """Where the row of every score begins."""
+        return self.offsets[:-1][self.row]
+
+    @property
     def place(self) -> Tensor:
         """Which place every score has in its row, from 0."""
-        every = torch.arange(self.size, device=self.offsets.device)
-        return every - self.offsets[:-1][self.row]
+        return torch.arange(self.size, device=self.offsets.device) - self.begin
 
     def spread(self, numbers: Tensor) -> Tensor:
         """Numbers of rows, on the last axis, for every score; one for all rows stays as it is."""
         return numbers[..., self.row] if numbers.dim() else numbers
+
+    def within(self, values: Tensor, count: Tensor | None) -> Tensor:
+        """Values in the first `count` places of every row, and 0 behind them."""
+        return values if count is None else torch.where(self.place < self.spread(count), values, 0)
 
     def add_up(self, values: Tensor) -> Tensor:
         """The sums over the rows (count,) of numbers of all scores (total,), in float64."""
