@@ -54,15 +54,16 @@ def _places(lengths: Tensor) -> Tensor:
 
 
 def _ragged(case: RaggedCase) -> Operator:
-    call, offsets = _call(case), case.offsets()
-    pack = torch.nested.nested_tensor_from_jagged
-    places = pack(_places(case.lengths()), offsets=offsets)
-
-    def run(scores: Tensor) -> Tensor:
-        found = call(pack(scores, offsets=places.offsets()), places, None)
-        return found.values() if found.is_nested else found
-
-    return run
+    offsets, places, options = case.offsets(), _places(case.lengths()), _options(case)
+    if case.operator.endswith("Loss"):
+        call, pack = _call(case), torch.nested.nested_tensor_from_jagged
+        own = pack(places, offsets=offsets)
+        return lambda scores: call(pack(scores, offsets=own.offsets()), own, None)
+    operator = getattr(so.ragged, case.operator)
+    if case.operator == "permutation_cross_entropy":
+        return lambda scores: operator(scores, offsets, places, **options).mean()
+    extra = (_K,) if case.operator == "soft_topk" else ()
+    return lambda scores: operator(scores, offsets, *extra, **options)
 
 
 def _padded(case: RaggedCase) -> Operator:

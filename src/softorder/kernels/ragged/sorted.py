@@ -114,11 +114,15 @@ class SortedSegments(SortedRows):
 
     def ascending(self, t: Tensor) -> Tensor:
         """In order, which moves nothing but roundings."""
-        falls = (t[1:] < t[:-1]) & (self.segments.row[1:] == self.segments.row[:-1])
-        if at_hand(t) and not bool(falls.any()):
+        if at_hand(t) and not bool(self._falls(t.detach()).any()):
             return t
         ordered = sorted_rows(t, self.segments.offsets)[0]
         return t + (ordered - t.detach()).nan_to_num(0.0)
+
+    def _falls(self, t: Tensor) -> Tensor:
+        """Where the next value of the same row is less."""
+        falls, ends = t[1:] < t[:-1], self.segments.offsets[1:-1]
+        return falls.index_fill_(0, ends[(ends > 0) & (ends < len(t))] - 1, False)
 
     def at_threshold(self, values: Tensor, level: Tensor) -> Tensor:
         return values.gather(-1, self.segments.begin + self.segments.row + level)
@@ -133,7 +137,7 @@ def sort_segments(scores: Tensor, offsets: Tensor) -> SortedSegments:
     """Sorts every row, stably."""
     segments = Segments(offsets, scores.shape[0])
     values, order = sorted_rows(scores.detach(), offsets)
-    order, all_of = order + segments.begin, _Layout(segments=segments, targets=segments)
+    order, all_of = order.add_(segments.begin), _Layout(segments=segments, targets=segments)
     if at_hand(values):
         most = values.abs().amax().item() if values.numel() else 0.0
         if math.isfinite(most):
