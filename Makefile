@@ -3,7 +3,7 @@
 #   make test PYTEST_ARGS="-k topk -x"      extra arguments for pytest
 #   make test-all TEST_MINUTES=45           skip the tests that would start later than that
 #   make test-mutants ARGS="--only csrc"    extra arguments for python -m tests.mutation
-#   make bench ARGS="--help"                extra arguments for demo, bench, reproduce and test-sanitize
+#   make bench ARGS="--help"                extra arguments for demo, examples, bench, reproduce and test-sanitize
 #   make docs-serve PORT=8001               another port
 #   make install PYTHON=python3.12          another interpreter (for a new $(VENV))
 
@@ -41,7 +41,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo fuzz test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve playground clean distclean
+.PHONY: help install demo examples fuzz test test-slow test-all test-gpu test-machines test-mutants test-sanitize test-wheel wheel lint format bench reproduce docs docs-serve playground clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ $(STAMP): $(BUILD_INPUTS)
 $(VENV)/.installed-%: $(STAMP)
 	$(PIP) install -c constraints.txt "softorder[$*]"
 	@touch $@
+
+COMPARED := sparse_autoencoder mixture_of_experts token_selection pruning robust_regression
+
+examples: $(STAMP) ## run the examples in full: their tables and figures go to examples/results
+	for name in $(COMPARED); do $(BIN)/python -m examples.$$name $(ARGS) || exit 1; done
+	$(BIN)/python -m benchmarks.example_results transformer_layer sharded_classifier
 
 demo: $(STAMP) ## train a small network through a soft top-k, print tables, write a report
 	$(BIN)/softorder demo $(ARGS)

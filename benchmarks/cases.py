@@ -107,7 +107,7 @@ class RaggedCase:
     temperature: float = 0.1
 
     def __str__(self) -> str:
-        return f"{self.operator} {self.method}"
+        return f"{self.operator} {self.method}".rstrip()
 
     def lengths(self) -> torch.Tensor:
         generator = torch.Generator().manual_seed(0)

@@ -69,7 +69,7 @@ def saved(operator: Operator, scores: torch.Tensor) -> int:
     sizes: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
-        if not tensor.is_sparse:  # those are constants of a network
+        if not (tensor.is_sparse or tensor.is_nested):  # constants of a network; views of values
             storage = tensor.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes()
         return tensor

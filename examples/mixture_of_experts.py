@@ -13,7 +13,9 @@ cost the same; "dense" is one network as large as the two. Routers:
     ..., exact balance          the bias is the price at which the soft loads of a batch are equal
     ..., adaptive               2 experts on average: contexts of a batch share the places
 
-The learning rate of each is chosen from the same two by the loss of held-out words.
+Every arm is tuned alike, by the loss of held-out words: first its learning rate from the same
+three, then what it has of its own, from three values: the weight of the balance loss, the pace of
+the sigmoid's bias, a temperature; or a finer learning rate.
 
     python -m examples.mixture_of_experts --quick     # a few seconds, no download
     python -m examples.mixture_of_experts             # minutes; writes examples/results
@@ -29,14 +31,12 @@ import torch
 from torch import Tensor, nn
 
 import softorder as so
-from examples.study import Study, dots_of, main
+from examples.study import FINER, Setting, Study, dots_of, main
 from examples.words import END, LETTERS, numbers, words
 from experiments.contest import Contest
 from experiments.trials import Column, Figures
 
 CONTEXT, WIDTH, K = 5, 48, 2
-BALANCE = 0.01  # of the loss, where there is one
-TEMPERATURE = 0.5
 BASELINES = (
     "dense",
     "softmax, then top-k",
@@ -49,6 +49,11 @@ ROUTERS = {
     "so.nn.TopKRouter, adaptive": {"balance": "bias", "adaptive": True},
 }
 ARMS = (*BASELINES, *ROUTERS)
+OWN = {
+    "softmax, then top-k, balance loss": (0.01, 0.001, 0.1),
+    "sigmoid with bias": (0.01, 0.001, 0.1),
+    **dict.fromkeys(ROUTERS, (0.5, 0.2, 1.0)),
+}
 
 
 @dataclass(frozen=True)
@@ -83,20 +88,20 @@ class PlainRouter(nn.Module):
 
     bias: Tensor
 
-    def __init__(self, experts: int, sigmoid: bool) -> None:
+    def __init__(self, experts: int, pace: float | None) -> None:
         super().__init__()
-        self.linear, self.sigmoid = nn.Linear(WIDTH, experts, bias=False), sigmoid
+        self.linear, self.pace = nn.Linear(WIDTH, experts, bias=False), pace
         self.register_buffer("bias", torch.zeros(experts))
 
     def forward(self, x: Tensor) -> so.nn.Routing:
         scores = self.linear(x)
-        probs = scores.sigmoid() if self.sigmoid else scores.softmax(-1)
+        probs = scores.softmax(-1) if self.pace is None else scores.sigmoid()
         best = (probs.detach() + self.bias).topk(K, -1).indices
         chosen = torch.zeros_like(probs, dtype=torch.bool).scatter(-1, best, True)
         weights = torch.where(chosen, probs, 0.0)
-        if self.sigmoid and self.training:
+        if self.pace is not None and self.training:
             counts = chosen.sum(0).float()
-            self.bias.add_(0.01 * torch.sign(counts.mean() - counts))
+            self.bias.add_(self.pace * torch.sign(counts.mean() - counts))
         return so.nn.Routing(weights / weights.sum(-1, keepdim=True), chosen, probs)
 
 
@@ -105,7 +110,7 @@ def expert(hidden: int) -> nn.Module:
 
 
 class Speller(nn.Module):
-    def __init__(self, arm: str, experts: int) -> None:
+    def __init__(self, arm: str, experts: int, own: float) -> None:
         super().__init__()
         self.letters = nn.Embedding(LETTERS, 12)
         self.into, self.out = nn.Linear(12 * CONTEXT, WIDTH), nn.Linear(WIDTH, LETTERS)
@@ -115,10 +120,10 @@ class Speller(nn.Module):
             return
         self.experts = nn.ModuleList(expert(WIDTH) for _ in range(experts))
         if arm in ROUTERS:
-            options = {"temperature": TEMPERATURE, **ROUTERS[arm]}
+            options = {"temperature": own, **ROUTERS[arm]}
             self.router = so.nn.TopKRouter(WIDTH, experts, K, **options)
         else:
-            self.router = PlainRouter(experts, sigmoid=arm.startswith("sigmoid"))
+            self.router = PlainRouter(experts, own if arm.startswith("sigmoid") else None)
 
     def forward(self, before: Tensor) -> tuple[Tensor, so.nn.Routing | None]:
         x = self.into(self.letters(before).flatten(1)).relu()
@@ -139,10 +144,12 @@ def judge(model: Speller, part: tuple[Tensor, Tensor]) -> dict[str, float]:
     return {"bits": bits, "load": routing.load().max().item(), "count": count}
 
 
-def trial(arm: str, seed: int, rate: float, config: Config) -> Figures:
+def trial(arm: str, seed: int, setting: Setting, config: Config) -> Figures:
     (before, after), validation, test = contexts(config)
     torch.manual_seed(seed)
-    model = Speller(arm, config.experts)
+    own = setting["own"]
+    model = Speller(arm, config.experts, own)
+    rate = setting["rate"] * (own if OWN.get(arm, FINER) is FINER else 1.0)
     optimiser = torch.optim.Adam(model.parameters(), lr=rate)
     for step in range(config.steps):
         optimiser.param_groups[0]["lr"] = rate * min(1.0, 2 * (1 - step / config.steps))
@@ -150,7 +157,7 @@ def trial(arm: str, seed: int, rate: float, config: Config) -> Figures:
         logits, routing = model(before[rows])
         loss = nn.functional.cross_entropy(logits, after[rows])
         if arm.endswith("balance loss"):
-            loss = loss + BALANCE * routing.balance_loss()
+            loss = loss + own * routing.balance_loss()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -161,7 +168,8 @@ COLUMNS = (
     Column("bits", "bits per letter", 3),
     Column("load", "largest load, 1 if equal", 2),
     Column("count", "experts per context", 2),
-    Column("setting", "learning rate", 4),
+    Column("rate", "learning rate", 4),
+    Column("own", "own setting", 3),
 )
 
 
@@ -170,7 +178,7 @@ STUDY = Study(
     title="Mixtures of experts that spell: 2 of 8 for each letter",
     arms=ARMS,
     trial=trial,
-    settings=(3e-3, 1e-2),
+    settings=lambda arm: {"rate": (1e-2, 3e-3, 3e-2), "own": OWN.get(arm, FINER)},
     full=Config(20_000, 8, 400, 384, 3),
     quick=Config(300, 4, 25, 64, 1, quick=True),
     columns=COLUMNS,

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 import softorder as so
-from examples.study import Study, curves_of, main
+from examples.study import Setting, Study, curves_of, main
 from experiments.contest import Contest
 from experiments.trials import Column, Figures, Trials
 
@@ -111,12 +111,12 @@ def absolute(seed: int, share: float, steps: int) -> Tensor:
     return fit(criterion("absolute", 0), x, y, torch.zeros(x.shape[-1], dtype=x.dtype), steps)
 
 
-def trial(arm: str, seed: int, setting: float, config: Config) -> Figures:
+def trial(arm: str, seed: int, setting: Setting, config: Config) -> Figures:
     explained = {}
     for share in config.shares:
         (x, y), (xv, yv), (xt, yt) = data(seed, share)
         start = absolute(seed, share, config.steps)
-        slopes = fit(criterion(arm, setting), x, y, start, config.steps)
+        slopes = fit(criterion(arm, setting["setting"]), x, y, start, config.steps)
         explained[share] = 1 - ((xt @ slopes - yt).square().mean() / yt.var(correction=0)).item()
         if share == config.tuned_at:
             validation = (xv @ slopes - yv).abs().median().item()
@@ -145,7 +145,7 @@ STUDY = Study(
     title="Diabetes data with wrong samples, a linear model",
     arms=ARMS,
     trial=trial,
-    settings=(0.75, 0.6, 0.9),
+    settings=lambda arm: {"setting": (0.75, 0.6, 0.9)},
     full=Config(_SHARES, 0.2, 10),
     quick=Config((0.2,), 0.2, 1),
     columns=COLUMNS,

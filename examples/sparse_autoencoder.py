@@ -9,12 +9,13 @@ these are chosen, and what the choice tells the features that are left out:
     JumpReLU            a threshold for each feature, learned by a straight-through estimate under
                         a penalty that holds the mean number of features at k
     so.nn.TopKActivation    a soft top-k that is cooled down; everything near the threshold learns
-    ... straight-through    the hard choice with the derivative of the soft one
-    so.nn.BatchTopK         soft and of a whole batch, cooled down
+    ... straight-through    the hard choice with the derivative of the soft one, at one temperature
+    so.nn.BatchTopK         the same two of a whole batch
 
-In use all of them have k features on average. The learning rate of each is chosen from the same
-three by the variance that it explains of held-out states; no arm has a loss for dead features.
-The temperatures of the soft ones were set by hand, in a few runs with another seed.
+In use all of them have k features on average. Every arm is tuned alike, by the variance that it
+explains of held-out states: first its learning rate from the same three, then what it has of its
+own, a temperature or the width of JumpReLU's estimate, or a finer learning rate, from three values.
+No arm has a loss for dead features.
 
     python -m examples.sparse_autoencoder --quick     # a few seconds, no download
     python -m examples.sparse_autoencoder             # minutes; writes examples/results
@@ -30,16 +31,16 @@ import torch
 from torch import Tensor, nn
 
 import softorder as so
-from examples.study import Study, dots_of, main
+from examples.study import FINER, Setting, Study, dots_of, main
 from examples.words import END, LETTERS, padded, words
 from experiments.contest import Contest
 from experiments.data.sources import cache
 from experiments.trials import Column, Figures
 
-WARM, COLD = 0.5, 0.01  # temperatures at the start and at the end
 BASELINES = ("TopK", "BatchTopK", "JumpReLU")
-ARMS = (*BASELINES, "so.nn.TopKActivation", "so.nn.TopKActivation, straight-through",
-        "so.nn.BatchTopK")  # fmt: skip
+SOFT = ("so.nn.TopKActivation", "so.nn.BatchTopK")
+ARMS = (*BASELINES, *(name for soft in SOFT for name in (soft, f"{soft}, straight-through")))
+COOLED = 4  # times colder at the end
 
 
 @dataclass(frozen=True)
@@ -100,23 +101,22 @@ def states(config: Config) -> tuple[Tensor, Tensor, Tensor]:
 class JumpReLU(nn.Module):
     """y = x [x > θ]; θ learns by a kernel of width ε in the place of the jump's derivative."""
 
-    WIDTH = 0.5
-
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, width: float) -> None:
         super().__init__()
+        self.width = width
         self.log_threshold = nn.Parameter(torch.full((features,), -1.0))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """y, and how many features are on in each row, both with a gradient for θ."""
         threshold = self.log_threshold.exp()
-        near = ((x - threshold).abs() < self.WIDTH / 2).to(x.dtype).detach() / self.WIDTH
+        near = ((x - threshold).abs() < self.width / 2).to(x.dtype).detach() / self.width
         move = -near * (threshold - threshold.detach())  # of [x > θ], in its first order
         on = (x > threshold).to(x.dtype) + move
         return x * (x > threshold) + threshold.detach() * move, on.sum(-1)
 
 
 class Autoencoder(nn.Module):
-    def __init__(self, arm: str, config: Config) -> None:
+    def __init__(self, arm: str, own: float, config: Config) -> None:
         super().__init__()
         self.arm, self.k = arm, config.k
         self.encoder = nn.Linear(config.width, config.features)
@@ -125,15 +125,14 @@ class Autoencoder(nn.Module):
             self.decoder.weight.copy_(nn.functional.normalize(self.decoder.weight, dim=0))
             self.encoder.weight.copy_(self.decoder.weight.T)
             self.encoder.bias.zero_()
+        hard = arm.endswith("straight-through")
         kinds: dict[str, Callable[[], nn.Module]] = {
-            "JumpReLU": lambda: JumpReLU(config.features),
-            "so.nn.TopKActivation": lambda: so.nn.TopKActivation(self.k),
-            "so.nn.TopKActivation, straight-through": lambda: so.nn.TopKActivation(
-                self.k, hard=True
-            ),
-            "so.nn.BatchTopK": lambda: so.nn.BatchTopK(config.features, self.k),
+            "JumpReLU": lambda: JumpReLU(config.features, own),
+            SOFT[0]: lambda: so.nn.TopKActivation(self.k, hard=hard),
+            SOFT[1]: lambda: so.nn.BatchTopK(config.features, self.k, hard=hard),
         }
-        self.activation = kinds[arm]() if arm in kinds else None
+        kind = arm.partition(",")[0]
+        self.activation = kinds[kind]() if kind in kinds else None
 
     def code(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
         """Features, and what their number costs."""
@@ -174,23 +173,31 @@ def judge(model: Autoencoder, x: Tensor, level: Tensor) -> tuple[float, float, T
     return 1 - missed.item(), (code != 0).sum(-1).float().mean().item(), (code != 0).any(0)
 
 
-def trial(arm: str, seed: int, rate: float, config: Config) -> Figures:
+def temperatures(arm: str, own: float, steps: int) -> so.schedules.Schedule:
+    if arm.endswith("straight-through"):
+        return so.schedules.Linear(own, own, steps)
+    return so.schedules.Exponential(own, own / COOLED, steps)
+
+
+def trial(arm: str, seed: int, setting: Setting, config: Config) -> Figures:
     training, validation, test = states(config)
     torch.manual_seed(seed)
-    model = Autoencoder(arm, config)
+    own, soft = setting["own"], arm.startswith(SOFT)
+    model = Autoencoder(arm, own, config)
+    rate = setting["rate"] * (1.0 if soft or arm == "JumpReLU" else own)
     optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    cooling = so.schedules.Scheduler(model, temperatures(arm, own, config.steps)) if soft else None
     for step in range(config.steps):
-        done = step / config.steps
-        if hasattr(model.activation, "temperature"):
-            model.activation.temperature = WARM * (COLD / WARM) ** done
         for group in optimiser.param_groups:
-            group["lr"] = rate * min(1.0, 4 * (1 - done))
+            group["lr"] = rate * min(1.0, 4 * (1 - step / config.steps))
         x = training[torch.randint(len(training), (config.batch,))]
         code, cost = model.code(x)
         loss = (model.decoder(code) - x).square().mean() + cost
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+        if cooling is not None:
+            cooling.step()
     level = threshold(model, training[:20_000])
     explained, count, used = judge(model, test, level)
     return {
@@ -205,8 +212,19 @@ COLUMNS = (
     Column("explained", "variance explained, %", 2, 100),
     Column("dead", "dead features, %", 1, 100),
     Column("k", "features per state", 2),
-    Column("setting", "learning rate", 4),
+    Column("rate", "learning rate", 4),
+    Column("own", "own setting", 2),
 )
+
+
+def settings(arm: str) -> dict[str, tuple[float, ...]]:
+    if arm.endswith("straight-through"):
+        own = (1.0, 0.3, 3.0)
+    elif arm in SOFT:
+        own = (0.2, 0.08, 0.5)
+    else:
+        own = (0.5, 0.15, 1.5) if arm == "JumpReLU" else FINER
+    return {"rate": (1e-2, 3e-3, 3e-2), "own": own}
 
 
 STUDY = Study(
@@ -214,7 +232,7 @@ STUDY = Study(
     title="Sparse autoencoders of the hidden states of a GRU that spells",
     arms=ARMS,
     trial=trial,
-    settings=(3e-3, 1e-3, 1e-2),
+    settings=settings,
     full=Config(20_000, 64, 400, 512, 8, 600, 256, 3),
     quick=Config(300, 16, 5, 48, 4, 15, 64, 1, quick=True),
     columns=COLUMNS,

@@ -1,16 +1,18 @@
 """What the comparing examples share: arms, tuned alike, with seeds; a table, a figure, a reading.
 
 Not an example itself. A `Study` has a function `trial(arm, seed, setting, config)` that returns
-figures, among them "validation", by which the setting (say, a learning rate) of every arm is chosen
-from the same list with a seed of its own. What was run is kept after every trial: a run that was
-stopped goes on where it was.
+figures, among them "validation", by which every arm is tuned with a seed of its own, on samples
+that no table has seen. An arm has a few settings with a few values each, the first of which it
+begins with: one setting after the other, the best value is kept. All arms of a study have as many
+values to try, so that none is tuned better than another. What was run is kept after every trial: a
+run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +29,9 @@ from softorder.cli._table import Table
 
 RESULTS = Path(__file__).parent / "results"
 TUNING = 1000  #: the seed with which settings are chosen
+FINER = (1.0, 0.6, 1.7)  #: of the learning rate, for an arm that has nothing else to be tuned
+
+Setting = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,8 @@ class Study:
     name: str  #: of its file
     title: str
     arms: Sequence[str]
-    trial: Callable[[str, int, float, Any], Figures]
-    settings: Sequence[float]  #: that every arm is tried with; one of them is no choice
+    trial: Callable[[str, int, Setting, Any], Figures]
+    settings: Callable[[str], Mapping[str, Sequence[float]]]  #: the values of those of an arm
     full: Any  #: a dataclass with a field `seeds`
     quick: Any
     columns: Sequence[Column]
@@ -58,17 +63,15 @@ def run(study: Study, quick: bool, output: Path | None, fresh: bool = False) -> 
     trials = _begin(study, config, output, fresh)
     done = partial(_keep, study, trials, output)
     left = [(arm, s) for s in range(config.seeds) for arm in study.arms if not trials.find(arm, s)]
-    tuned: dict[str, float] = trials.config["chosen"]
+    tuned: dict[str, dict[str, float]] = trials.config["chosen"]
     untuned = [arm for arm in study.arms if arm not in tuned]
-    settings = study.settings[:1] if quick else study.settings
-    with Progress(len(left) + len(untuned) * (len(settings) > 1) * len(settings)) as bar:
+    with Progress(len(left) + sum(0 if quick else _tries(study, arm) for arm in untuned)) as bar:
         for arm in untuned:
-            tuned[arm] = _choose(study, arm, settings, config, bar)
+            first = {name: values[0] for name, values in study.settings(arm).items()}
+            tuned[arm] = first if quick else _choose(study, arm, first, config, bar)
             done()
         for arm, seed in left:
-            trials.add(
-                arm, seed, {"setting": tuned[arm], **study.trial(arm, seed, tuned[arm], config)}
-            )
+            trials.add(arm, seed, {**tuned[arm], **study.trial(arm, seed, tuned[arm], config)})
             done()
             bar.step(f"{study.name}: {arm}, seed {seed}")
     if output is not None:
@@ -77,22 +80,33 @@ def run(study: Study, quick: bool, output: Path | None, fresh: bool = False) -> 
     return trials
 
 
-def _choose(study: Study, arm: str, settings: Sequence[float], config: Any, bar: Progress) -> float:
-    if len(settings) == 1:
-        return settings[0]
-    found = {}
-    for setting in settings:
-        found[setting] = study.trial(arm, TUNING, setting, config)["validation"]
-        bar.step(f"{study.name}: {arm}, tried with {setting:g}")
-    return (max if study.higher else min)(found, key=lambda setting: found[setting])
+def _tries(study: Study, arm: str) -> int:
+    """How many values there are to be tried, the ones to begin with counted once."""
+    several = [len(values) for values in study.settings(arm).values() if len(values) > 1]
+    return sum(several) - len(several) + bool(several)
+
+
+def _choose(
+    study: Study, arm: str, first: dict[str, float], config: Any, bar: Progress
+) -> dict[str, float]:
+    """The best value of one setting after the other."""
+    best, found = first, float("nan")
+    for name, values in study.settings(arm).items():
+        for value in values if len(values) > 1 else ():
+            tried = {**best, name: value}
+            if tried == best and found == found:  # where the setting before was chosen
+                continue
+            figure = study.trial(arm, TUNING, tried, config)["validation"]
+            better = figure > found if study.higher else figure < found
+            if better or found != found:
+                best, found = tried, figure
+            bar.step(f"{study.name}: {arm}, tried with {name} {value:g}")
+    return best
 
 
 def _begin(study: Study, config: Any, output: Path | None, fresh: bool) -> Trials:
-    kept = {
-        **json.loads(json.dumps(asdict(config))),
-        "settings": list(study.settings),
-        "chosen": {},
-    }
+    values = {arm: study.settings(arm) for arm in study.arms}
+    kept = json.loads(json.dumps({**asdict(config), "settings": values, "chosen": {}}))
     path = None if output is None else output / f"{study.name}.json"
     if path is None or fresh or not path.exists():
         return Trials(study.title, kept)
@@ -125,7 +139,8 @@ def table(study: Study, trials: Trials) -> Table:
     made = Table(["", "seeds", *(column.heading for column in study.columns)])
     for arm in trials.arms:
         found = ((column, trials.values(arm, column.key)) for column in study.columns)
-        cells = (c.shown(values[:1] if c.key == "setting" else values) for c, values in found)
+        same = study.settings(arm)
+        cells = (c.shown(values[:1] if c.key in same else values) for c, values in found)
         made.add(arm, str(trials.seeds(arm)), *cells)
     return made
 

@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -72,13 +72,51 @@ def test_results_in_the_documentation_are_those_of_the_trials(name):
 
 def test_what_was_run_is_not_run_again(tmp_path):
     module = importlib.import_module("examples.pruning")
-    settings = list(module.STUDY.settings)
+    settings = {
+        arm: {name: list(values) for name, values in module.STUDY.settings(arm).items()}
+        for arm in module.STUDY.arms
+    }
     trials = Trials("so far", {**asdict(module.STUDY.quick), "settings": settings})
-    trials.config["chosen"] = dict.fromkeys(module.STUDY.arms, 1e-3)
+    trials.config["chosen"] = {arm: {"rate": 1e-3, "own": 0.1} for arm in module.STUDY.arms}
     for arm in module.STUDY.arms:
-        trials.add(arm, 0, {"dense": 0.5, "shares": [], "curve": [], "setting": 1e-3})
+        trials.add(arm, 0, {"dense": 0.5, "shares": [], "curve": [], "rate": 1e-3, "own": 0.1})
     trials.write(tmp_path / "pruning.json")
     assert _quick(module, tmp_path).records == trials.records
+
+
+def test_one_setting_after_the_other_is_chosen_by_validation(tmp_path):
+    """The rate is best at 2 with the first own value; then the best own value is 5."""
+    asked = []
+
+    def trial(arm, seed, setting, config):
+        asked.append((seed, setting["rate"], setting["own"]))
+        far = (setting["rate"] - 2) ** 2 + (setting["own"] - 5) ** 2
+        return {"validation": -far, "figure": far}
+
+    module = importlib.import_module("examples.robust_regression")
+    column = study.Column("figure", "figure")
+    tuned = replace(
+        module.STUDY,
+        name="tuned",
+        arms=("one",),
+        trial=trial,
+        settings=lambda arm: {"rate": (1.0, 2.0, 3.0), "own": (4.0, 5.0)},
+        full=module.Config((), 0.2, 2),
+        columns=(column,),
+        contests=(),
+        draw=lambda trials, path: None,
+        higher=True,
+    )
+    trials = study.run(tuned, False, tmp_path)
+    tries = [(study.TUNING, *pair) for pair in ((1, 4), (2, 4), (3, 4), (2, 5))]
+    assert asked == [*tries, (0, 2, 5), (1, 2, 5)]
+    assert trials.config["chosen"] == {"one": {"rate": 2.0, "own": 5.0}}
+
+
+@pytest.mark.parametrize("name", _STUDIES)
+def test_no_arm_is_tuned_more_than_another(name):
+    made = importlib.import_module(f"examples.{name}").STUDY
+    assert len({study._tries(made, arm) for arm in made.arms}) == 1
 
 
 def test_help_teaches(capsys):

@@ -9,13 +9,45 @@
 #include "fsum/smooth_sum.hpp"
 #include "fsum/uniform_sum.hpp"
 #include "in_range.hpp"
+#include "ragged.hpp"
 #include "scratch.hpp"
 
 namespace softorder {
 namespace {
 
-template <class T> const T* row_of(const void* matrix, std::size_t row, std::size_t n) {
-  return matrix ? static_cast<const T*>(matrix) + row * n : nullptr;
+// Where the sources of a row are, or its targets: levels and roots are targets, too.
+struct Span {
+  std::size_t begin, size;
+};
+
+Span span_of(const std::int64_t* offsets, std::size_t row, std::size_t width) {
+  if (!offsets) return {row * width, width};
+  return {std::size_t(offsets[row]), std::size_t(offsets[row + 1] - offsets[row])};
+}
+
+template <class Arguments> Span sources_of(const Arguments& a, std::size_t row) {
+  return span_of(a.source_offsets, row, a.m);
+}
+
+template <class Arguments> Span targets_of(const Arguments& a, std::size_t row) {
+  return span_of(a.target_offsets, row, a.n);
+}
+
+// Calls work(first_row, last_row, team_for_one_row); of two kinds of rows the longer ones are shared out.
+template <class Arguments, class Work> void for_rows_in(const Arguments& a, Work work) {
+  if (!a.source_offsets) return for_rows(a.rows, std::max(a.m, a.n), a.threads, work);
+  const bool sources = a.source_offsets[a.rows] >= a.target_offsets[a.rows];
+  RaggedShares(sources ? a.source_offsets : a.target_offsets, a.rows, a.threads).each(work);
+}
+
+template <class Arguments> std::size_t most_sources(const Arguments& a, std::size_t begin, std::size_t end) {
+  std::size_t most = 0;
+  for (; begin < end; ++begin) most = std::max(most, sources_of(a, begin).size);
+  return most;
+}
+
+template <class T> const T* part_of(const void* matrix, Span span) {
+  return matrix ? static_cast<const T*>(matrix) + span.begin : nullptr;
 }
 
 std::size_t count_of(const std::int64_t* counts, std::size_t place, std::size_t most) {
@@ -23,14 +55,19 @@ std::size_t count_of(const std::int64_t* counts, std::size_t place, std::size_t 
   return static_cast<std::size_t>(std::clamp<std::int64_t>(counts[place], 0, std::int64_t(most)));
 }
 
+// The arguments of a row, with 0 for the targets that do not count.
 template <class T> FsumRow<T> fsum_row(const Fsum& a, std::size_t row) {
+  const Span sources = sources_of(a, row), targets = targets_of(a, row);
+  T* const out = static_cast<T*>(a.out) + targets.begin;
+  const std::size_t counted = count_of(a.target_count, row * a.target_count_stride, targets.size);
+  std::fill(out + counted, out + targets.size, T(0));
   return {
-      {row_of<T>(a.sources, row, a.m), row_of<T>(a.source_rest, row, a.m)},
-      {row_of<T>(a.targets, row, a.n), row_of<T>(a.target_rest, row, a.n)},
-      row_of<T>(a.weights, row, a.m),
-      static_cast<T*>(a.out) + row * a.n,
-      count_of(a.source_count, row * a.source_count_stride, a.m),
-      count_of(a.target_count, row * a.target_count_stride, a.n),
+      {part_of<T>(a.sources, sources), part_of<T>(a.source_rest, sources)},
+      {part_of<T>(a.targets, targets), part_of<T>(a.target_rest, targets)},
+      part_of<T>(a.weights, sources),
+      out,
+      count_of(a.source_count, row * a.source_count_stride, sources.size),
+      counted,
       a.temperature[row * a.temperature_stride],
       a.derivative,
       a.moment,
@@ -40,34 +77,31 @@ template <class T> FsumRow<T> fsum_row(const Fsum& a, std::size_t row) {
 bool is_uniform(std::int32_t density) { return static_cast<Density>(density) == Density::uniform; }
 
 template <class T> void run_fsum(const Fsum& a) {
-  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  for_rows_in(a, [&](std::size_t begin, std::size_t end, Team team) {
     const bool uniform = is_uniform(a.density);
-    Scratch<double> sums(uniform ? 2 * a.m : 0);
+    Scratch<double> sums(uniform ? 2 * most_sources(a, begin, end) : 0);
     for (std::size_t i = begin; i < end; ++i) {
       const FsumRow<T> row = fsum_row<T>(a, i);
-      std::fill(row.out + row.n, row.out + a.n, T(0));
       uniform ? uniform_fsum(row, sums.get()) : laplace_fsum(row, team);
     }
   });
 }
 
 template <class T, class Law> void run_smooth_fsum(const Fsum& a) {
-  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  for_rows_in(a, [&](std::size_t begin, std::size_t end, Team team) {
     SmoothTables<Law> tables;
     for (std::size_t i = begin; i < end; ++i) {
       const FsumRow<T> row = fsum_row<T>(a, i);
-      std::fill(row.out + row.n, row.out + a.n, T(0));
       smooth_fsum(row, tables, team);
     }
   });
 }
 
 template <class T> void run_cauchy_fsum(const Fsum& a) {
-  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  for_rows_in(a, [&](std::size_t begin, std::size_t end, Team team) {
     CauchyTables<T> tables;
     for (std::size_t i = begin; i < end; ++i) {
       const FsumRow<T> row = fsum_row<T>(a, i);
-      std::fill(row.out + row.n, row.out + a.n, T(0));
       cauchy_fsum(row, tables, team);
     }
   });
@@ -85,13 +119,14 @@ template <class T> void run_any_fsum(const Fsum& a) {
 }
 
 template <class T> InvertRow<T> invert_row(const FsumInvert& a, std::size_t row) {
+  const Span sources = sources_of(a, row), targets = targets_of(a, row);
   return {
-      row_of<T>(a.sources, row, a.m),
-      a.levels + row * a.level_stride,
-      static_cast<T*>(a.centre) + row * a.n,
-      static_cast<T*>(a.rest) + row * a.n,
-      count_of(a.count, row * a.count_stride, a.m),
-      a.n,
+      part_of<T>(a.sources, sources),
+      a.levels + (a.target_offsets ? targets.begin : row * a.level_stride),
+      static_cast<T*>(a.centre) + targets.begin,
+      static_cast<T*>(a.rest) + targets.begin,
+      count_of(a.count, row * a.count_stride, sources.size),
+      targets.size,
       a.temperature[row * a.temperature_stride],
   };
 }
@@ -105,8 +140,8 @@ template <class T, class Solve> void solve_in_range(InvertRow<T> row, Solve solv
 }
 
 template <class T> void run_invert(const FsumInvert& a) {
-  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
-    Scratch<double> sums(2 * a.m);
+  for_rows_in(a, [&](std::size_t begin, std::size_t end, Team team) {
+    Scratch<double> sums(2 * most_sources(a, begin, end));
     for (std::size_t i = begin; i < end; ++i) {
       solve_in_range(invert_row<T>(a, i), [&](const InvertRow<T>& row) {
         if (is_uniform(a.density)) {
@@ -120,7 +155,7 @@ template <class T> void run_invert(const FsumInvert& a) {
 }
 
 template <class T, class Law, class Sources> void run_smooth_invert(const FsumInvert& a) {
-  for_rows(a.rows, std::max(a.m, a.n), a.threads, [&](std::size_t begin, std::size_t end, Team team) {
+  for_rows_in(a, [&](std::size_t begin, std::size_t end, Team team) {
     typename Sources::RootTables tables;
     for (std::size_t i = begin; i < end; ++i) {
       solve_in_range(invert_row<T>(a, i), [&](const InvertRow<T>& row) {

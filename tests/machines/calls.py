@@ -73,9 +73,10 @@ FIELDS = {
     "grad_temperature mask layout offsets rows n temperature_stride density format threads",
     "sort": "scores values order offsets rows n format threads",
     "fsum": "sources source_rest targets target_rest weights temperature source_count "
-    "target_count out rows m n temperature_stride source_count_stride target_count_stride "
+    "target_count source_offsets target_offsets out rows m n temperature_stride "
+    "source_count_stride target_count_stride "
     "density derivative moment wide threads",
-    "fsum_invert": "sources levels temperature count centre rest "
+    "fsum_invert": "sources levels temperature count source_offsets target_offsets centre rest "
     "rows m n level_stride temperature_stride count_stride density wide threads",
     "soft_rank_forward": _ORDER,
     "soft_rank_backward": _ORDER,

@@ -25,6 +25,16 @@ def test_it_is_the_rectifier_times_the_soft_topk():
     torch.testing.assert_close(_of_batch(x, 3, temperature=0.4), x.clamp(min=0) * together)
 
 
+@pytest.mark.parametrize("dim", [(0, 2), (-1, 1), None])
+def test_several_axes_are_one(dim):
+    x = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    p = so.soft_topk(x, 6, temperature=0.4, dim=dim)
+    layer = so.nn.TopKActivation(6, temperature=0.4, dim=dim)
+    torch.testing.assert_close(layer(x), x.relu() * p)
+    found = layer.eval()(x)
+    assert torch.equal(found, x.relu() * so.hard.topk(x, 6, dim=dim))
+
+
 def test_the_derivative_is_that_of_the_docstring():
     x = _x(9).requires_grad_()
     v, tau = _x(9, seed=1), 0.4

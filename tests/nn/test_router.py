@@ -150,7 +150,7 @@ def test_the_bias_balances():
 
 
 def test_exact_balance_is_there_at_once():
-    router = _router(balance="exact", rate=0.1)
+    router = _router(balance="exact")
     x = _tilted(router)
     routing = router(x)
     share = routing.probs.sum(0)
@@ -198,7 +198,18 @@ def test_adaptive_k():
     x = _x(400, 4, seed=99)
     used = router.eval()(x).chosen
     assert abs(used.sum(-1).double().mean() - 2) < 0.25
-    assert torch.equal(router(x[:7]).chosen, used[:7])  # tokens do not see each other
+    alone, together = router(x[:7]), router(x)  # tokens do not see each other
+    assert torch.equal(alone.chosen, used[:7])
+    assert torch.equal(alone.weights, together.weights[:7])
+    assert abs(together.probs.sum(-1).mean() - 2) < 0.25
+
+
+def test_adaptive_k_of_all_experts():
+    router = so.nn.TopKRouter(4, 3, 3, adaptive=True)
+    router(_x(10, 4, dtype=torch.float32))
+    routing = router.eval()(_x(10, 4, dtype=torch.float32))
+    assert routing.chosen.all()
+    torch.testing.assert_close(routing.weights, torch.full((10, 3), 1 / 3))
 
 
 def test_no_tokens():
@@ -234,6 +245,7 @@ def test_wrong_arguments():
         (lambda: make(4, 8, 9), ValueError, "k must be between 1 and 8, but got 9"),
         (lambda: make(4, 8, 2, balance="loss"), ValueError, "balance must be one of bias, exact"),
         (lambda: make(4, 8, 2, rate=-1), ValueError, "rate must be between 0 and 1"),
+        (lambda: make(4, 8, 2, momentum=2), ValueError, "momentum must be between 0 and 1"),
         (lambda: make(4, 8, 2, capacity=0.0), ValueError, "capacity must be finite and > 0"),
         (
             lambda: make(4, 8, 2, adaptive=True, balance="exact"),

@@ -225,6 +225,24 @@ def test_top_k_losses_with_other_methods_and_weights_of_samples():
     assert found.isfinite()
 
 
+@pytest.mark.parametrize("top1", ["softmax", "softmax_of_m", "mixed_softmax",
+                                  "mixed_softmax_of_m", "operator"])  # fmt: skip
+@pytest.mark.parametrize(("m", "label_smoothing"), [(3, 0.0), (None, 0.2), (3, 0.2)])
+def test_top_k_loss_of_few_and_of_smoothed_candidates(top1, m, label_smoothing):
+    """As every row has it alone; the right one is among the m also where it is not."""
+    values, offsets = ragged((5, 9, 4, 17, 6))
+    target = torch.tensor([0, 8, 2, 3, 5])
+    options = {"temperature": 0.4, "top1": top1, "m": m, "label_smoothing": label_smoothing}
+    call = partial(so.losses.top_k_cross_entropy, p_k=[0.3, 0.0, 0.7], reduction="none", **options)
+    values.requires_grad_()
+    found = call(jagged(values, offsets), target)
+    rows = zip(_rows(values, offsets), target, strict=True)
+    each = torch.stack([call(row.unsqueeze(0), y.unsqueeze(0))[0] for row, y in rows])
+    torch.testing.assert_close(found, each)
+    ours, theirs = (torch.autograd.grad(loss.sum(), values)[0] for loss in (found, each))
+    torch.testing.assert_close(ours, theirs)
+
+
 @pytest.mark.parametrize("method", ["laplace", "logistic", "uniform"])
 @pytest.mark.parametrize("k", [None, 2])
 def test_fenchel_young(method, k):
@@ -272,12 +290,12 @@ def test_what_rows_of_different_lengths_cannot_have():
     loss = partial(so.losses.top_k_cross_entropy, scores, target)
     with pytest.raises(TypeError, match="matrices of different sizes"):
         so.soft_permutation(scores)
-    with pytest.raises(ValueError, match="m must be None for jagged scores, whose rows have cand"):
-        loss([1.0], m=2)
-    with pytest.raises(ValueError, match="weight must be None for jagged scores"):
+    with pytest.raises(ValueError, match=r"m must be .* 2, but got 1"):
+        loss([0.0, 1.0], m=1)
+    with pytest.raises(ValueError, match="weight must be None for jagged scores, whose rows have"):
         loss([1.0], weight=torch.ones(3))
-    with pytest.raises(ValueError, match="label_smoothing must be 0 for jagged scores"):
-        loss([1.0], label_smoothing=0.1)
+    with pytest.raises(ValueError, match="label_smoothing must be between 0 and 1, but got 2"):
+        loss([1.0], label_smoothing=2)
     with pytest.raises(ValueError, match=r"p_k must have the shape \('K',\) for jagged scores"):
         loss(torch.ones(3, 1))
     with pytest.raises(ValueError, match=r"target must be a place in its row, .* but got 2"):

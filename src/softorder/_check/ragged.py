@@ -124,14 +124,13 @@ def candidates(target: Tensor, offsets: Tensor, ignore_index: int) -> None:
         refuse("target", wrong, lambda: message.format(ignore_index, int(first(target, wrong))))
 
 
-def of_classes(**options: Any) -> None:
-    """Options that say something of every class: rows of different candidates have none."""
-    for name, value in options.items():
-        if value is not None and (isinstance(value, Tensor) or value != 0):
-            raise ValueError(
-                f"{name} must be {'0' if name == 'label_smoothing' else 'None'} for jagged scores, "
-                "whose rows have candidates of their own and no common classes"
-            )
+def no_classes(name: str, value: Any) -> None:
+    """What says something of every class is None: rows of different candidates have none."""
+    if value is not None:
+        raise ValueError(
+            f"{name} must be None for jagged scores, whose rows have candidates of their own and "
+            "no common classes"
+        )
 
 
 def per_row_p_k(p_k: Tensor, rows: int, per_sample: bool) -> None:

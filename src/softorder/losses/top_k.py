@@ -22,7 +22,7 @@ from softorder.losses._classes import Samples
 from softorder.losses._fused import Fused
 from softorder.losses._mass import check_method, density_number, operator_for
 from softorder.losses._mixture import Mixture
-from softorder.losses._ragged import Candidates, top_k_losses
+from softorder.losses._ragged import Candidates, TopK
 from softorder.losses._reduced import Reduced
 from softorder.losses._sharded import Cut
 from softorder.nn._tempered import Tempered
@@ -76,8 +76,8 @@ def top_k_cross_entropy(
 
     Args:
         scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy; or a jagged
-            tensor (N, *), each row with candidates of its own, without m, weight, label_smoothing
-            and a p_k per class.
+            tensor (N, *), each row with candidates of its own, and so without a weight and a p_k
+            per class.
         target: classes (), (N) or (N, d1, ...).
         p_k: the weights of k = 1, 2, ..., K, a list or a tensor that may require grad; they sum to
             1. Shared by all samples (K), or per class (C, K): a sample takes the row of its target.
@@ -117,8 +117,17 @@ def top_k_cross_entropy(
             if loss is not None:
                 return loss
     if _forms.is_jagged(scores):
-        _check.ragged.of_classes(m=m, weight=weight, label_smoothing=label_smoothing)
-        settings = per_sample, method, temperature, top1, ignore_index, reduction
+        _check.ragged.no_classes("weight", weight)
+        settings = (
+            per_sample,
+            method,
+            temperature,
+            m,
+            top1,
+            ignore_index,
+            label_smoothing,
+            reduction,
+        )
         return _of_jagged(scores, target, p_k, *settings)
     if wanted(temperature):
         temperature = _found(temperature, scores, p_k, method, m)
@@ -237,8 +246,10 @@ def _of_jagged(
     per_sample: bool,
     method: object,
     temperature: Temperature,
+    m: int | None,
     top1: str,
     ignore_index: int,
+    label_smoothing: float,
     reduction: str,
 ) -> Tensor:
     """With as many candidates in every row as it has."""
@@ -247,19 +258,14 @@ def _of_jagged(
     _check.reduction(reduction)
     candidates = Candidates.of(scores, target, ignore_index)
     _check.ragged.per_row_p_k(p, len(target), per_sample)
+    _check.weights.label_smoothing(label_smoothing)
     k = max(ks)
+    _check.weights.candidates(k, m, None)
     tau = calibration.of_topk(temperature, scores, k, method=method, dim=1)
     _check.temperature(tau, candidates.rows.columns, -1)
-    losses = top_k_losses(
-        candidates,
-        p,
-        ks,
-        method=check_method(method),
-        temperature=tau,
-        softmax=TOP1[top1] is not None,
-        apart=top1 in APART,
-    )
-    return candidates.reduce(losses, reduction)
+    kind = TOP1[top1], top1 in APART
+    loss = TopK(ks, check_method(method), tau, m, label_smoothing, *kind)
+    return candidates.reduce(loss.losses(candidates, p), reduction)
 
 
 def part_of_top_k_cross_entropy(

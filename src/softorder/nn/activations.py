@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from softorder import _check
+from softorder import _axis, _check
 from softorder.nn._choices import best
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.activations import topk_activation
@@ -19,7 +19,7 @@ class TopKActivation(Tempered):
         k: how many, an int.
         method: as in `so.soft_topk`.
         temperature: as in `so.soft_topk`.
-        dim: the axis of the features.
+        dim: the axis of the features; several of them, or None for all, are taken as one.
         hard: exactly k in training, too, with the derivative of the soft top-k (straight-through).
         hard_inference: exactly k in eval mode.
         learnable_temperature: as in `so.nn.SoftTopK`.
@@ -39,7 +39,7 @@ class TopKActivation(Tempered):
         *,
         method: str | object = "laplace",
         temperature: float | Tensor = 1.0,
-        dim: int = -1,
+        dim: int | tuple[int, ...] | None = -1,
         hard: bool = False,
         hard_inference: bool = True,
         learnable_temperature: bool = False,
@@ -55,9 +55,12 @@ class TopKActivation(Tempered):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.hard_inference and not self.training:
-            _check.scores(x, self.dim)
-            _check.count("k", self.k, least=1, most=x.shape[self.dim])
-            return x.relu() * best(x, self.k, self.dim)
+            _check.floating("scores", x)
+            axes = _axis.axes(x, self.dim)
+            features = _axis.join(x, axes)
+            _check.scores(features, -1)
+            _check.count("k", self.k, least=1, most=features.shape[-1])
+            return x.relu() * _axis.split(best(features, self.k), x, axes)
         return topk_activation(
             x,
             self.k,

@@ -11,7 +11,8 @@ from softorder import _check
 from softorder.nn._choices import best, edge
 from softorder.nn._tempered import Tempered
 from softorder.nn.functional.balance import balanced_prices
-from softorder.ops import soft_topk
+from softorder.ops import soft_quantile, soft_topk
+from softorder.ops._method import method_of
 
 _BALANCES = ("bias", "exact")
 _TOLERANCE = 1e-3  # of the loads: a token is sent whole, which shifts them by more
@@ -82,17 +83,18 @@ class TopKRouter(Tempered):
         features: of a token.
         experts: E.
         k: experts per token, an int; with adaptive=True on average.
-        method: as in `so.soft_topk`; a density for "exact".
+        method: as in `so.soft_topk`; a density for "exact" and for adaptive=True.
         temperature: as in `so.soft_topk`, one number for all tokens.
         balance: "bias", "exact" or None.
-        rate: by how much "bias" moves c, in units of the scores; for "exact", the part of a new
-            batch in the running average.
+        rate: by how much "bias" moves c, in units of the scores.
+        momentum: the part of a new batch in what eval mode uses, the running average of the prices
+            of "exact" or of the threshold of adaptive=True.
         capacity: an expert takes capacity·kT/E tokens at most, those with the largest π; the others
             go without it. None for no limit.
         adaptive: the T tokens of a batch share kT places, as in `so.nn.BatchTopK`: one threshold
-            for all, so some have more experts than others, or none. In eval mode the running
-            threshold decides, with `rate` as the part of a new batch in it: while scores still
-            grow it lags behind them, and lets more than k through.
+            for all, so some have more experts than others, or none. In eval mode tokens do not see
+            each other: the running threshold decides, and π is what it is at the running root. They
+            lag behind scores that still grow, and let more than k through then.
         learnable_temperature: as in `so.nn.SoftTopK`.
 
     Papers: Shazeer et al. 2017; the bias is that of Wang et al. 2024 (auxiliary-loss-free).
@@ -109,9 +111,10 @@ class TopKRouter(Tempered):
     True
     """
 
-    numbers = ("k", "rate", "capacity", *Tempered.numbers)
+    numbers = ("k", "rate", "momentum", "capacity", *Tempered.numbers)
     bias: Tensor
     threshold: Tensor
+    root: Tensor
     batches: Tensor
 
     def __init__(
@@ -124,6 +127,7 @@ class TopKRouter(Tempered):
         temperature: float | Tensor = 1.0,
         balance: str | None = "bias",
         rate: float = 0.01,
+        momentum: float = 0.05,
         capacity: float | None = None,
         adaptive: bool = False,
         learnable_temperature: bool = False,
@@ -135,20 +139,25 @@ class TopKRouter(Tempered):
         if balance is not None:
             _check.choice("balance", balance, _BALANCES)
         _check.share("rate", rate)
+        _check.share("momentum", momentum)
         if capacity is not None:
             _check.positive("capacity", capacity)
         _check.flag("adaptive", adaptive)
         _check.layers.router(balance, adaptive)
+        if adaptive:
+            method_of("soft_quantile", method)
         self.features = features
         self.experts = experts
         self.k = k
         self.balance = balance
         self.rate = rate
+        self.momentum = momentum
         self.capacity = capacity
         self.adaptive = adaptive
         self.linear = nn.Linear(features, experts, bias=False)
         self.register_buffer("bias", torch.zeros(experts))
         self.register_buffer("threshold", torch.zeros(()))
+        self.register_buffer("root", torch.zeros(()))
         self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x: Tensor) -> Routing:
@@ -177,12 +186,27 @@ class TopKRouter(Tempered):
         places = self.k * len(scores)
         if not places:
             return scores, scores > 0
+        if not self.training and self.calibrated:
+            return self._alone(scores)
         options: dict[str, Any] = {"method": self.method, "temperature": self.temperature}
         probs = soft_topk(scores.flatten(), places, **options).view_as(scores)
-        if not self.training:
-            return probs, scores > self.threshold
+        if not self.training:  # the temperature is found now
+            return self._alone(scores)
+        with torch.no_grad():
+            options["temperature"] = self.temperature
+            root = soft_quantile(scores.flatten(), 1 - self.k / self.experts, **options)
+        limits = torch.finfo(self.root.dtype)
+        self._average(self.root, root.clamp(limits.min, limits.max))  # -inf if k is E
         self._average(self.threshold, edge(scores, places))
+        self.batches.add_(1)
         return probs, best(scores.flatten(), places).view_as(scores).bool()
+
+    def _alone(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of tokens that do not see each other: F((s - b)/τ) with the running root b."""
+        found: Any = method_of("soft_quantile", self.method)
+        tau: Any = self.temperature
+        pi: Tensor = found.density.cdf((scores - self.root.to(scores.dtype)) / tau)
+        return pi, (scores > self.threshold) | (self.k == self.experts)
 
     def _prices(self, scores: Tensor) -> Tensor:
         """c for which the soft loads of this batch are equal; its running average is kept."""
@@ -190,14 +214,14 @@ class TopKRouter(Tempered):
         prices = -balanced_prices(scores, *numbers)
         prices = prices - prices.detach().mean()
         self._average(self.bias, prices.detach())
+        self.batches.add_(1)
         return prices
 
     @torch.no_grad()
     def _average(self, kept: Tensor, new: Tensor) -> None:
         """The first batch counts in full."""
         new = new.to(kept.dtype)
-        kept.copy_(torch.where(self.batches == 0, new, kept.lerp(new, self.rate)))
-        self.batches.add_(1)
+        kept.copy_(torch.where(self.batches == 0, new, kept.lerp(new, self.momentum)))
 
     @torch.no_grad()
     def _move_bias(self, chosen: Tensor) -> None:
@@ -213,5 +237,5 @@ class TopKRouter(Tempered):
         return chosen & (torch.zeros_like(order).scatter(0, order, counts) < most)
 
     def extra_repr(self) -> str:
-        names = "features", "experts", "k", "method", "temperature", "balance", "rate", "capacity"
-        return self.describe(*names, adaptive=self.adaptive)
+        names = "features", "experts", "k", "method", "temperature", "balance", "rate", "momentum"
+        return self.describe(*names, "capacity", adaptive=self.adaptive)

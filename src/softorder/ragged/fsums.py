@@ -11,7 +11,7 @@ from torch import Tensor
 from softorder import _check, ops
 from softorder._auto import Temperature
 from softorder.densities import Density
-from softorder.kernels.ragged import Bucket
+from softorder.kernels.ragged import Bucket, sums_serve
 from softorder.ops._method import method_of
 from softorder.ragged._rows import Number, Rows, of
 from softorder.ragged.soft import checked_rows, points_of
@@ -31,8 +31,8 @@ def fsum(
     """`so.fsum` of every row at its points: (rows, m) for points (m,) of all rows, or (rows, m).
 
     Values, offsets, temperature and mask are those of `so.ragged.soft_topk`, the others those of
-    `so.fsum`. Up to four points take sums over the rows where they are, O(total) each; for more of
-    them rows of about the same length are padded together.
+    `so.fsum`. Densities take the rows where they are: up to four points O(total) each, and for more
+    of them a sort; where the kernels are not compiled rows are padded in buckets then.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([1.0, 2.0, 4.0, 0.0, 3.0]), torch.tensor([0, 3, 3, 5])
@@ -46,8 +46,12 @@ def fsum(
     served = method_of("fsum", method)
     assert isinstance(served, FSumMethod)
     t = points.to(values.device).expand(rows.count, points.shape[-1])
+    number = rows.number(tau)
     if few(t) and values.shape[0]:
-        found = _sums(rows, t.double(), rows.number(tau), served.density)
+        found = _sums(rows, t.double(), number, served.density)
+    elif _compiled(rows, served, number):
+        wide = rows.wide()
+        found = served.segments_fsum(wide, number, rows.offsets, t.to(wide.dtype))
     else:
         found = rows.per_row(partial(_padded, ops.fsum, t, method, tau))
     return found.to(values.dtype)
@@ -65,9 +69,8 @@ def fsum_inverse(
     """`so.fsum_inverse` of every row: (rows, m) for levels (m,) of all rows, or (rows, m).
 
     The arguments are those of `so.ragged.fsum`. A level may be more than a row has scores, which
-    gives +inf; a row without scores has NaN. Up to four levels are thresholds of soft top-ks, which
-    read the rows where they are; for more of them rows of about the same length are padded
-    together.
+    gives +inf; a row without scores has NaN. Up to four levels are thresholds of soft top-ks,
+    without a sort.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([1.0, 2.0, 4.0, 0.0, 3.0]), torch.tensor([0, 3, 5])
@@ -79,11 +82,22 @@ def fsum_inverse(
     rows, tau = checked_rows(values, offsets, method, temperature, mask)
     _check.fsums.levels_above(levels, rows.columns, -1)
     wanted = levels.to(values.device, torch.float64).expand(rows.count, levels.shape[-1])
-    at = points_of(rows, method_of("fsum_inverse", method), tau)
+    served = method_of("fsum_inverse", method)
+    assert isinstance(served, FSumMethod)
+    at, number = points_of(rows, served, tau), rows.number(tau)
     if at is not None and few(wanted):
-        return at(wanted).to(values.dtype)
-    found = rows.per_row(partial(_padded, _inverse, wanted, method, tau))
+        found = at(wanted)
+    elif _compiled(rows, served, number):
+        found = served.segments_inverse(rows.wide(), number, rows.offsets, wanted)
+    else:
+        found = rows.per_row(partial(_padded, _inverse, wanted, method, tau))
     return found.to(values.dtype)
+
+
+def _compiled(rows: Rows, served: FSumMethod, temperature: Tensor) -> bool:
+    """Whether compiled sums take these rows where they are."""
+    known = served.number >= 0 and rows.values.shape[0] > 0
+    return known and sums_serve(rows.values, temperature, rows.offsets)
 
 
 def _sums(rows: Rows, t: Tensor, temperature: Tensor, density: Density) -> Tensor:

@@ -159,9 +159,9 @@ def soft_rank(
     """`so.soft_rank` of every row: the places of its scores among each other, from 1.
 
     Values, offsets, temperature and mask are those of `so.ragged.soft_topk`, the others those of
-    `so.soft_rank`; hard=True has the value of `so.ragged.hard.rank`. "laplace" and "uniform" read
-    the rows where they are; those of other methods are padded, those of about the same length
-    together.
+    `so.soft_rank`; hard=True has the value of `so.ragged.hard.rank`. Densities read the rows where
+    they are; those of other methods, and without compiled kernels those of all, are padded, rows
+    of about the same length together.
 
     >>> import torch, softorder as so
     >>> values, offsets = torch.tensor([0.3, 2.0, -1.0, 2.0, 7.0]), torch.tensor([0, 4, 5])
@@ -234,10 +234,18 @@ def _order(
 ) -> Tensor:
     served = method_of(operator, method)
     plain = _padded_order(operator, padded, rows, method, temperature, descending)
-    if not (isinstance(served, FSumMethod) and served.walked and rows.values.shape[0]):
+    if not (isinstance(served, FSumMethod) and served.number >= 0 and rows.values.shape[0]):
         return plain(rows.values, temperature)
-    settings = rows.wide(), rows.number(temperature), descending, plain, served.number
-    return fused.run(kernel, *settings, tensors=(rows.offsets,)).to(rows.values.dtype)
+    x, tau = rows.wide(), rows.number(temperature)
+    if served.walked:
+        settings = x, tau, descending, plain, served.number
+        found = fused.run(kernel, *settings, tensors=(rows.offsets,))
+    elif kernels.sums_serve(x, tau, rows.offsets):
+        order = served.segments_rank if operator == "soft_rank" else served.segments_sort
+        found = order(x, tau, descending, rows.offsets)
+    else:
+        return plain(rows.values, temperature)
+    return found.to(rows.values.dtype)
 
 
 def _padded_order(
@@ -304,11 +312,17 @@ def permutation_cross_entropy(
 
         return rows.per_score(compute, x)
 
-    if not (isinstance(served, FSumMethod) and served.walked and x.shape[0]):
+    if not (isinstance(served, FSumMethod) and served.number >= 0 and x.shape[0]):
         return plain(x, tau).to(values.dtype)
-    settings = x, rows.number(tau), descending, plain, served.number
-    tensors = rows.offsets, *places
-    return fused.run(kernels.placement, *settings, tensors=tensors).to(values.dtype)
+    number = rows.number(tau)
+    if served.walked:
+        settings = x, number, descending, plain, served.number
+        found = fused.run(kernels.placement, *settings, tensors=(rows.offsets, *places))
+    elif kernels.sums_serve(x, number, rows.offsets):
+        found = served.segments_losses(x, number, descending, rows.offsets, places)
+    else:
+        found = plain(x, tau)
+    return found.to(values.dtype)
 
 
 # ---- quantiles ----------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from softorder.kernels._operators import Fused
 from softorder.kernels.formulas import at_hand, with_gradient_of
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
-from softorder.kernels.placement.reference import levels_of as levels_of_all
 from softorder.kernels.placement.reference import losses_between
+from softorder.kernels.ragged.sorted import sort_segments
 from softorder.kernels.sort import sort
-from softorder.kernels.sort.rows import SortedRows, ascending, sort_rows
+from softorder.kernels.sort.rows import SortedRows, sort_rows
 from softorder.relaxations import companions, fused
 from softorder.relaxations._base import Method, register
 from softorder.relaxations.points import few, points
@@ -189,22 +189,85 @@ class FSumMethod(Method):
         settings = scores, temperature, descending, plain, self.number
         return fused.run(kernel, *settings, tensors=tensors)
 
+    def segments_rank(
+        self, scores: Tensor, temperature: Tensor, descending: bool, offsets: Tensor
+    ) -> Tensor:
+        """Ranks in rows of different lengths, one behind another."""
+        return self._rank_in(sort_segments(scores, offsets), scores, temperature, descending)
+
+    def segments_sort(
+        self, scores: Tensor, temperature: Tensor, descending: bool, offsets: Tensor
+    ) -> Tensor:
+        """Such rows, sorted."""
+        return self._sort_in(sort_segments(scores, offsets), scores, temperature, descending)
+
+    def segments_losses(
+        self,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        offsets: Tensor,
+        places: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        """-log of what the scores of such rows have of their places."""
+        x = scores.double()
+        rows = sort_segments(x, offsets)
+        return self._losses_in(rows, x, temperature, places, descending)
+
+    def segments_fsum(
+        self, scores: Tensor, temperature: Tensor, offsets: Tensor, points: Tensor
+    ) -> Tensor:
+        """FSum(t) of such rows at the points (rows, m)."""
+        rows, finite = sort_segments(scores, offsets), points.isfinite()
+        t, order = torch.where(finite, points, 0.0).sort()
+        x, at = scores.gather(-1, rows.order), rows.aimed_at_each(t.shape[-1]).offsets
+        settings = None, temperature, self.density
+        below = fsum(x, t.flatten(), *settings, counts=(rows.count, None), offsets=at)
+        below = torch.empty_like(t).scatter(-1, order, below.view_as(t))
+        add_up = rows.segments.add_up
+        whole = (add_up(scores > -math.inf) - 0.5 * add_up(scores == math.inf)).unsqueeze(-1)
+        ends = torch.where(points > 0, whole.to(t.dtype), 0.0)
+        ends = torch.where(points.isnan(), math.nan, ends)
+        return rows.spoil_rows(torch.where(finite, below, ends))
+
+    def segments_inverse(
+        self, scores: Tensor, temperature: Tensor, offsets: Tensor, levels: Tensor
+    ) -> Tensor:
+        """Where FSum of such rows has the levels (rows, m), in float64."""
+        scores = scores.double()
+        levels, order = levels.sort()
+        rows = sort_segments(scores, offsets).aimed_at_each(levels.shape[-1])
+        flat = levels.flatten()
+        centre, rest = self._roots(scores, rows, flat, temperature)
+        t = centre + rest + self._across_gaps(scores, rows, flat, temperature, centre + rest)
+        t = torch.empty_like(levels).scatter(-1, order, t.view_as(levels))
+        some = rows.segments.add_up(scores > -math.inf).unsqueeze(-1) > 0
+        return rows.spoil_rows(torch.where(some, t, math.nan))
+
     def _rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        rows = sort_rows(scores)
+        return self._rank_in(sort_rows(scores), scores, temperature, descending)
+
+    def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
+        return self._sort_in(sort_rows(scores), scores, temperature, descending)
+
+    def _rank_in(
+        self, rows: SortedRows, scores: Tensor, temperature: Tensor, descending: bool
+    ) -> Tensor:
         rows, x, temperature = rows.in_range(scores, temperature, rows.factor())
         # in float64 all along: what a score does to itself is exactly 0, with any factor of 1/τ
         x, counts = x.double().gather(-1, rows.order), (rows.count, rows.count)
-        below = fsum(x, x, None, temperature, self.density, counts=counts)
+        below = fsum(x, x, None, temperature, self.density, counts=counts, offsets=rows.offsets)
         return all_ranks(rows, (below + 0.5).to(scores.dtype), descending)
 
-    def _sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        rows = sort_rows(scores)
+    def _sort_in(
+        self, rows: SortedRows, scores: Tensor, temperature: Tensor, descending: bool
+    ) -> Tensor:
         factor, x = rows.factor(), scores
         if factor is not None:
             rows, x, tau = rows.in_range(scores, temperature, factor)
             x, temperature = with_gradient_of(x, scores), with_gradient_of(tau, temperature)
         centre, rest = self._roots(x, rows, rows.places() + 0.5, temperature)
-        t = ascending(centre + rest)
+        t = rows.ascending(centre + rest)
         t = t if factor is None else with_gradient_of(t / factor, t)
         return all_values(rows, t, descending)
 
@@ -224,9 +287,19 @@ class FSumMethod(Method):
         descending: bool,
     ) -> Tensor:
         x = scores.double()
-        rows = sort_rows(x)
+        return self._losses_in(sort_rows(x), x, temperature, places, descending)
+
+    def _losses_in(
+        self,
+        rows: SortedRows,
+        x: Tensor,
+        temperature: Tensor,
+        places: tuple[Tensor, Tensor],
+        descending: bool,
+    ) -> Tensor:
         rows, x, temperature = rows.in_range(x, temperature, rows.factor())
-        levels = levels_of_all(rows).double().expand(*x.shape[:-1], -1)
+        rows = rows.thresholds()
+        levels = rows.levels().double()
         centre, rest = self._roots(x, rows, levels, temperature)
         if not self._is_dense(rows, temperature):
             rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
@@ -247,15 +320,15 @@ class FSumMethod(Method):
     def _roots(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
     ) -> tuple[Tensor, Tensor]:
-        x = scores.gather(-1, rows.order)
-        return roots(x, levels.double(), temperature, self.density, rows.count)
+        x, law = scores.gather(-1, rows.order), self.density
+        return roots(x, levels.double(), temperature, law, rows.count, rows.offsets)
 
     def _is_dense(self, rows: SortedRows, temperature: Tensor) -> bool:
         """Whether it is seen that FSum has no plateau at a whole level.
 
         Its slope underflows only in a gap, in the middle of which f does.
         """
-        if self.number < 0 or rows.n < 2 or not at_hand(rows.values, temperature):
+        if self.number < 0 or rows.values.shape[-1] < 2 or not at_hand(rows.values, temperature):
             return False
         widest = rows.values.diff().amax()  # to what takes no part it is infinitely wide
         middle = (widest / 2 / temperature.detach().min()).double()
@@ -269,11 +342,14 @@ class FSumMethod(Method):
         There t lies midway between two neighbours, but for a multiple of τ.
         """
         x, t = scores.gather(-1, rows.order), t.detach()
-        above = levels.detach().round().long().clamp(1, max(rows.n - 1, 1))
-        neighbours = [x.gather(-1, i.clamp(max=rows.n - 1)) for i in (above - 1, above)]
-        column = temperature.expand(scores.shape[:-1]).unsqueeze(-1).to(x.dtype)
+        neighbours = rows.neighbours(x, levels.detach().round().long())
+        column = rows.beside_targets(temperature).to(x.dtype)
         slope = sum(self.density.pdf((t - v.detach()) / column.detach()) for v in neighbours)
-        flat = (slope < torch.finfo(x.dtype).tiny) & t.isfinite() & (levels < rows.available)
+        flat = (
+            (slope < torch.finfo(x.dtype).tiny)
+            & t.isfinite()
+            & (levels < rows.available_at_targets())
+        )
         low, high = (torch.where(flat, v, 0.0) for v in neighbours)
         middle = 0.5 * low + 0.5 * high
         most = torch.finfo(x.dtype).max

@@ -10,11 +10,13 @@ and G' is a sum of two more such G. A vector-Jacobian product in x is a sum with
 sources and targets exchanged. So the derivative of a sum is made of sums, which have derivatives.
 
 torch.compile and torch.export meet the same formulas as the autograd rules of the operators;
-everything else meets them as an autograd.Function, which has forward mode and vmap too.
+everything else meets them as an autograd.Function, which has forward mode and vmap too. Rows of
+different lengths (kernels/ragged) have the autograd rules alone.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +25,8 @@ from torch import Tensor
 from softorder.densities import Density
 from softorder.kernels import fsum as _operators  # noqa: F401, defines the operators
 from softorder.kernels._density_numbers import number_of
-from softorder.kernels.formulas import beside, inverse
+from softorder.kernels.formulas import beside, inverse, reciprocal
+from softorder.kernels.ragged import Segments
 
 Law = Density | int  #: an object, or its number among the operators
 
@@ -38,11 +41,23 @@ def fsum(
     derivative: int = 0,
     moment: int = 0,
     counts: tuple[Tensor | None, Tensor | None] = (None, None),
+    offsets: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """`kernels.fsum.fsum`, differentiable in sources, targets, weights and temperature."""
-    temperature = beside(temperature, sources).expand(sources.shape[:-1])
+    """`kernels.fsum.fsum`, differentiable in sources, targets, weights and temperature.
+
+    With offsets, those of the sources and of the targets, rows lie one behind another.
+    """
     pair = sources, None, targets, None
+    if offsets is not None:
+        temperature = beside(temperature, sources).expand(offsets[0].shape[0] - 1)
+        given = *pair, weights, temperature, *counts, *offsets, as_number(density)
+        return torch.ops.softorder.ragged_fsum(*given, derivative, moment)
+    temperature = beside(temperature, sources).expand(sources.shape[:-1])
     return any_sum(*pair, weights, temperature, *counts, density, derivative, moment)
+
+
+def as_number(density: Law) -> int:
+    return density if isinstance(density, int) else number_of(density)
 
 
 def any_sum(*arguments: Any) -> Tensor:
@@ -55,14 +70,14 @@ def any_sum(*arguments: Any) -> Tensor:
     return _FSum.apply(*arguments)
 
 
-class _Sums:
+class Sums:
     """The sums that the derivatives of one sum are made of."""
 
-    def __init__(self, ctx: Any, tensors: tuple[Any, ...]) -> None:
-        self.sources, self.targets, self.counts = tensors[:2], tensors[2:4], tensors[6:]
+    def __init__(self, tensors: tuple[Any, ...], statics: tuple[Law, int, int]) -> None:
+        self.sources, self.targets, self.counts = tensors[:2], tensors[2:4], tensors[6:8]
         self.x, self.t, self.w, self.temperature = tensors[0], tensors[2], *tensors[4:6]
-        self.density, self.derivative, self.moment = ctx.statics
-        self.scale = inverse(self.temperature, self.x.dtype)
+        self.density, self.derivative, self.moment = statics
+        self.scale = self.source_scale = inverse(self.temperature, self.x.dtype)
 
     def slope(self) -> list[tuple[int, int, int]]:
         """G' as terms (factor, derivative, moment)."""
@@ -78,27 +93,72 @@ class _Sums:
 
     def at_targets(self, terms: list[tuple[int, int, int]], weights: Tensor | None) -> Tensor:
         """Σ_i w_i G(u) for every target."""
-        common = *self.sources, *self.targets, weights, self.temperature, *self.counts
-        return _total([f * any_sum(*common, self.density, a, m) for f, a, m in terms])
+        return _total([f * self.sum(weights, a, m) for f, a, m in terms])
 
     def at_sources(self, terms: list[tuple[int, int, int]], weights: Tensor) -> Tensor:
         """Σ_j v_j G(u) for every source: the sum for -u, by the parity of G."""
-        common = *self.targets, *self.sources, weights, self.temperature, *self.counts[::-1]
         return _total(
-            [f * _parity(a, m) * any_sum(*common, self.density, a, m) for f, a, m in terms]
+            [f * _parity(a, m) * self.sum(weights, a, m, turned=True) for f, a, m in terms]
         )
+
+    def sum(self, weights: Tensor | None, a: int, m: int, turned: bool = False) -> Tensor:
+        """One sum at the targets; turned, one of the targets at the sources."""
+        pair, counts = (self.sources, self.targets), self.counts
+        if turned:
+            pair, counts = pair[::-1], counts[::-1]
+        return any_sum(*pair[0], *pair[1], weights, self.temperature, *counts, self.density, a, m)
 
     def by_weights(self, upstream: Tensor) -> Tensor:
         """Σ_j v_j G(u) for every source, where G may be F itself: F(u) = 1 - F(-u)."""
         turned = self.at_sources([(1, self.derivative, self.moment)], upstream)
         if self.derivative > 0:
             return turned
-        sources, targets = self.counts
-        total = within(upstream, targets).sum(-1, keepdim=True)
-        return within(total - turned, sources)
+        return self.counted(self.total(upstream) - turned)
+
+    def total(self, values: Tensor) -> Tensor:
+        """Σ_j of the targets of a row, beside its sources."""
+        return within(values, self.counts[1]).sum(-1, keepdim=True)
+
+    def counted(self, values: Tensor) -> Tensor:
+        """0 for sources that do not count."""
+        return within(values, self.counts[0])
+
+    def per_row(self, values: Tensor) -> Tensor:
+        """Σ_j of the targets of every row."""
+        return values.double().sum(-1)
 
     def weighted(self, value: Tensor) -> Tensor:
         return value if self.w is None else self.w * value
+
+
+class SumsOfSegments(Sums):
+    """The same of rows one behind another."""
+
+    def __init__(self, tensors: tuple[Any, ...], statics: tuple[Law, int, int]) -> None:
+        super().__init__(tensors, statics)
+        self.offsets, scale = tensors[8:10], reciprocal(self.temperature, self.x.dtype)
+        at = Segments(self.offsets[0], self.x.shape[0])
+        self.at = at, at
+        if self.offsets[0] is not self.offsets[1]:
+            self.at = at, Segments(self.offsets[1], self.t.shape[0])
+        self.source_scale, self.scale = (segments.spread(scale) for segments in self.at)
+
+    def sum(self, weights: Tensor | None, a: int, m: int, turned: bool = False) -> Tensor:
+        pair, counts, offsets = (self.sources, self.targets), self.counts, self.offsets
+        if turned:
+            pair, counts, offsets = pair[::-1], counts[::-1], offsets[::-1]
+        given = *pair[0], *pair[1], weights, self.temperature, *counts, *offsets
+        return torch.ops.softorder.ragged_fsum(*given, self.density, a, m)
+
+    def total(self, values: Tensor) -> Tensor:
+        own = self.at[1].add_up(self.at[1].within(values, self.counts[1]))
+        return self.at[0].spread(own).to(values.dtype)
+
+    def counted(self, values: Tensor) -> Tensor:
+        return self.at[0].within(values, self.counts[0])
+
+    def per_row(self, values: Tensor) -> Tensor:
+        return self.at[1].add_up(values)
 
 
 def within(values: Tensor, count: Tensor | None) -> Tensor:
@@ -124,20 +184,19 @@ def _remember_sum(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.statics = density, derivative, moment
 
 
-def _sum_vjp(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-    sums = _Sums(ctx, ctx.saved_tensors)
+def _sum_vjp(ctx: Any, upstream: Tensor, kind: type[Sums] = Sums) -> tuple[Tensor | None, ...]:
+    sums = kind(ctx.saved_tensors, ctx.statics)
     by_source, _, by_target, _, by_weight, by_temperature = ctx.needs_input_grad[:6]
-    grads: list[Tensor | None] = [None] * 11
+    grads: list[Tensor | None] = [None] * len(ctx.needs_input_grad)
     if by_source:
-        grads[0] = -sums.scale * sums.weighted(sums.at_sources(sums.slope(), upstream))
+        grads[0] = -sums.source_scale * sums.weighted(sums.at_sources(sums.slope(), upstream))
     if by_target:
         # in the order in which sources have it, so that what a score does to itself is exactly 0
         grads[2] = sums.scale * (upstream * sums.at_targets(sums.slope(), sums.w))
     if by_weight:
         grads[4] = sums.by_weights(upstream)
     if by_temperature:
-        heat = sums.scale * upstream * sums.at_targets(sums.heat(), sums.w)
-        grads[5] = -heat.double().sum(-1)
+        grads[5] = -sums.per_row(sums.scale * upstream * sums.at_targets(sums.heat(), sums.w))
     return tuple(grads)
 
 
@@ -157,7 +216,7 @@ class _FSum(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        sums = _Sums(ctx, ctx.saved_tensors)
+        sums = Sums(ctx.saved_tensors, ctx.statics)
         by_source, _, by_target, _, by_weight, by_temperature = tangents[:6]
         total = torch.zeros_like(sums.t)
         if by_target is not None:
@@ -175,3 +234,8 @@ class _FSum(torch.autograd.Function):
 
 
 torch.library.register_autograd("softorder::fsum", _sum_vjp, setup_context=_remember_sum)
+torch.library.register_autograd(
+    "softorder::ragged_fsum",
+    partial(_sum_vjp, kind=SumsOfSegments),
+    setup_context=_remember_sum,
+)

@@ -20,9 +20,11 @@ def fsum(
     density: int,
     derivative: int,
     moment: int,
+    source_offsets: Tensor | None = None,
+    target_offsets: Tensor | None = None,
 ) -> Tensor:
-    """The sum at every target; see kernels/fsum/contract.py."""
-    rows = sources.shape[:-1]
+    """The sum at every target; see kernels/fsum/contract.py, for offsets kernels/ragged."""
+    rows = _native.rows_of(sources, source_offsets)
     same = _same(sources, targets)
     matrices = [_matrix(v) for v in (sources, source_rest, targets, target_rest, weights)]
     if same:
@@ -37,6 +39,8 @@ def fsum(
         _native.pointer(temperature),
         _native.pointer(sources_taken),
         _native.pointer(targets_taken),
+        _native.pointer(source_offsets),
+        _native.pointer(target_offsets),
         _native.pointer(out),
         rows.numel(),
         sources.shape[-1],
@@ -54,24 +58,31 @@ def fsum(
 
 
 def invert(
-    sources: Tensor, levels: Tensor, temperature: Tensor, count: Tensor | None, density: int
+    sources: Tensor,
+    levels: Tensor,
+    temperature: Tensor,
+    count: Tensor | None,
+    density: int,
+    source_offsets: Tensor | None = None,
+    target_offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """centre and rest of the root of every level; see kernels/fsum/contract.py."""
-    rows, n = sources.shape[:-1], levels.shape[-1]
-    sources = sources.contiguous()
+    rows, n = _native.rows_of(sources, source_offsets), levels.shape[-1]
+    sources, centre = sources.contiguous(), sources.new_empty(levels.shape)
     shared = not any(levels.stride()[:-1])  # one row of levels, expanded
-    levels = (
-        levels[(0,) * len(rows)].contiguous() if shared and rows.numel() else levels.contiguous()
-    )
+    if shared and levels.dim() > 1 and rows.numel():
+        levels = levels[(0,) * len(rows)]
+    levels, rest = levels.contiguous(), torch.empty_like(centre)
     temperature, temperature_stride = _native.dense(temperature, rows)
     taken, count_stride = _counts(count, rows)
-    centre, rest = (sources.new_empty(*rows, n) for _ in range(2))
     _native.call(
         "fsum_invert",
         _native.pointer(sources),
         _native.pointer(levels),
         _native.pointer(temperature),
         _native.pointer(taken),
+        _native.pointer(source_offsets),
+        _native.pointer(target_offsets),
         _native.pointer(centre),
         _native.pointer(rest),
         rows.numel(),

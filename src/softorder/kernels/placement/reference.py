@@ -12,7 +12,7 @@ from softorder.densities import Density
 from softorder.kernels import _autograd, fsum
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import reciprocal
 from softorder.kernels.permutation.shares import edge, log_share
 from softorder.kernels.placement.cpu import slopes_of
 from softorder.kernels.sort import sort as sort_scores
@@ -25,15 +25,10 @@ def losses(
     values, order = sort_scores(scores)
     rows, law = rows_of(values.double(), order), density_of(density)
     rows, x, temperature = rows.in_range(scores.double(), temperature, rows.factor())
-    roots = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
+    roots = fsum.invert(rows.values, rows.levels(), temperature, law, count=rows.count)
     found = losses_between(law, rows, x, roots, temperature, (first, last), descending)
     order, slope = order.int(), found.new_zeros(slopes_of(scores, density))
     return found, values, order, torch.zeros_like(found), slope, torch.full_like(order, -1)
-
-
-def levels_of(rows: SortedRows) -> Tensor:
-    """Those of all thresholds, the two infinite ones included."""
-    return torch.arange(rows.n + 1, device=rows.values.device)
 
 
 def losses_between(
@@ -52,9 +47,10 @@ def losses_between(
         first, last = rows.available - 1 - last, rows.available - 1 - first
     inside = (first >= 0) & (last < rows.n)
     ends = torch.where(inside, first, 0), torch.where(inside, last, 0) + 1
-    scale = inverse(temperature, scores.dtype)
+    scale = rows.column(reciprocal(temperature, scores.dtype))
     centre, rest = roots
-    below, above = (edge(centre.gather(-1, j), rest.gather(-1, j), scores, scale) for j in ends)
+    at = rows.at_threshold
+    below, above = (edge(at(centre, j), at(rest, j), scores, scale) for j in ends)
     entry = torch.where(inside, log_share(law, below, above), -math.inf)
     if rows.finite is not None and rows.present is not None:
         # what is certain shares the last places with its equals
@@ -78,7 +74,7 @@ def vjp(
     factor = rows.factor()
     rows, scores, temperature = rows.in_range(scores.double(), temperature, factor)
     temperature = temperature.expand(scores.shape[:-1])
-    centre, rest = fsum.invert(rows.values, levels_of(rows), temperature, law, count=rows.count)
+    centre, rest = fsum.invert(rows.values, rows.levels(), temperature, law, count=rows.count)
 
     def directly(x: Tensor, at: Tensor, tau: Tensor) -> Tensor:
         return losses_between(law, rows, x, (at, rest), tau, (first, last), descending)

@@ -8,6 +8,7 @@ from softorder.kernels.ragged.contract import (
     rank,
     sort,
     sorted_rows,
+    sums_serve,
     threshold,
 )
 from softorder.kernels.ragged.segments import Segments
@@ -25,5 +26,6 @@ __all__ = [
     "rank",
     "sort",
     "sorted_rows",
+    "sums_serve",
     "threshold",
 ]

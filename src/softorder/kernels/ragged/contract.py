@@ -9,7 +9,10 @@ rows), and indices, int32 or int64, count within their rows.
 
 The compiled library has no other kernels for this: they take the offsets beside their arguments,
 and share rows out among threads by the number of scores. The reference pads rows of about the same
-length together, for the kernels of matrices.
+length together, for the kernels of matrices; F-sums and their roots (`fsum/`) it takes row by row.
+
+laplace and uniform have fused orders, `rank`, `sort` and `placement`. Those of the other densities
+are formulas above F-sums (relaxations/fsum.py), whose sources and targets have offsets each.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels import _native
 from softorder.kernels._density_numbers import COMPILED, is_walked
 from softorder.kernels._operators import Fused, Operator, Pair
 from softorder.kernels.formulas import exact
@@ -69,6 +73,13 @@ def sorted_rows(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     """
     found: tuple[Tensor, Tensor] = _sort(scores.detach(), offsets)
     return found
+
+
+def sums_serve(scores: Tensor, temperature: Tensor, offsets: Tensor) -> bool:
+    """Whether F-sums of such rows are compiled, and their derivatives are enough, here and now."""
+    if _check.eager():
+        return _native.serves(scores, temperature, offsets, most=_native.INT32)
+    return _check.traceable()
 
 
 # ---- the operators ------------------------------------------------------------------------------
@@ -137,6 +148,36 @@ _sort = Operator(
     reference=reference.sort,
     cpu=cpu.sort,
     fake=_fake_sorted,
+)
+
+
+def _fake_fsum(
+    sources: Tensor, source_rest: Tensor | None, targets: Tensor, *others: object
+) -> Tensor:
+    return targets.new_empty(targets.shape)
+
+
+def _fake_invert(sources: Tensor, levels: Tensor, *others: object) -> tuple[Tensor, Tensor]:
+    return sources.new_empty(levels.shape), sources.new_empty(levels.shape)
+
+
+Operator(
+    "ragged_fsum(Tensor sources, Tensor? source_rest, Tensor targets, Tensor? target_rest,"
+    " Tensor? weights, Tensor temperature, Tensor? source_count, Tensor? target_count,"
+    " Tensor source_offsets, Tensor target_offsets, int density, int derivative, int moment)"
+    " -> Tensor",
+    reference=reference.fsum,
+    cpu=cpu.fsum,
+    compiled=lambda *arguments: arguments[10] < COMPILED,
+    fake=_fake_fsum,
+)
+Operator(
+    "ragged_fsum_invert(Tensor sources, Tensor levels, Tensor temperature, Tensor? count,"
+    " Tensor source_offsets, Tensor target_offsets, int density) -> (Tensor centre, Tensor rest)",
+    reference=reference.invert,
+    cpu=cpu.invert,
+    compiled=lambda *arguments: arguments[6] < COMPILED,
+    fake=_fake_invert,
 )
 
 

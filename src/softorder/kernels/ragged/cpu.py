@@ -11,6 +11,7 @@ from torch import Tensor
 from softorder.kernels import _native
 from softorder.kernels._layout import FORMATS
 from softorder.kernels.formulas import exact
+from softorder.kernels.fsum import cpu as sums
 from softorder.kernels.order import cpu as order
 from softorder.kernels.placement import cpu as placement
 
@@ -115,6 +116,17 @@ def sort(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         _native.threads(),
     )
     return values, order
+
+
+def fsum(*arguments: Any) -> Tensor:
+    """The operator has the offsets among its tensors, the kernel behind all of them."""
+    tensors, offsets, options = arguments[:8], arguments[8:10], arguments[10:]
+    return sums.fsum(*tensors, *options, *offsets)
+
+
+def invert(*arguments: Any) -> tuple[Tensor, Tensor]:
+    tensors, offsets, options = arguments[:4], arguments[4:6], arguments[6:]
+    return sums.invert(*tensors, *options, *offsets)
 
 
 def rank(

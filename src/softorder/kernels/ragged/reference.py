@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ from softorder.kernels import order, placement, threshold
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import Fused, as_tuple, no_gradient
 from softorder.kernels.formulas import exact
+from softorder.kernels.fsum import reference as sums
 from softorder.kernels.ragged.bucketing import (
     Bucket,
     buckets,
@@ -81,6 +84,39 @@ def sort(scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
     order = torch.argsort(scores, stable=True)
     order = order[torch.argsort(segments.row[order], stable=True)]
     return scores[order], order - offsets[:-1][segments.row]
+
+
+# ---- F-sums, one row after the other -------------------------------------------------------------
+
+
+def fsum(*arguments: Any) -> Tensor:
+    out = torch.zeros_like(arguments[2])
+    for row, at, to in _rows(*arguments[8:10]):
+        values = zip(arguments[:5], (at, at, to, to, at), strict=True)
+        own: list[Any] = [value if value is None else value[part] for value, part in values]
+        numbers: list[Any] = [_number(value, row) for value in arguments[5:8]]
+        out[to] = sums.fsum(*own, *numbers, *arguments[10:])
+    return out
+
+
+def invert(*arguments: Any) -> tuple[Tensor, Tensor]:
+    sources, levels, temperature, count, *offsets, density = arguments
+    centre, rest = (torch.zeros_like(levels, dtype=sources.dtype) for _ in range(2))
+    for row, at, to in _rows(*offsets):
+        tau, own = _number(temperature, row), _number(count, row)
+        centre[to], rest[to] = sums.invert(sources[at], levels[to], tau, own, density)
+    return centre, rest
+
+
+def _rows(*offsets: Tensor) -> Iterator[tuple[int, slice, slice]]:
+    """Every row, where its sources are and where its targets are."""
+    ends = list(zip(*(offset.tolist() for offset in offsets), strict=True))
+    for row, (begin, end) in enumerate(pairwise(ends)):
+        yield row, slice(begin[0], end[0]), slice(begin[1], end[1])
+
+
+def _number(value: Any, row: int) -> Any:
+    return value if value is None or not value.dim() else value[row]
 
 
 # ---- ranks, sorts and placements ----------------------------------------------------------------

@@ -20,9 +20,7 @@ class Segments(Whole):
 
     def __init__(self, offsets: Tensor, total: int) -> None:
         self.offsets, self.size = offsets, total
-        number = torch.arange(self.count, device=offsets.device)
-        #: which row every score is in
-        self.row = number.repeat_interleave(offsets.diff(), output_size=total)
+        self._row: Tensor | None = None
 
     @property
     def count(self) -> int:
@@ -30,14 +28,33 @@ class Segments(Whole):
         return self.offsets.shape[0] - 1
 
     @property
+    def row(self) -> Tensor:
+        """Which row every score is in. Found once: a cached_property has a lock, and no graph."""
+        if self._row is None:
+            self._row = self._repeated(torch.arange(self.count, device=self.offsets.device))
+        return self._row
+
+    @property
+    def begin(self) -> Tensor:
+        """Where the row of every score begins."""
+        return self._repeated(self.offsets[:-1])
+
+    @property
     def place(self) -> Tensor:
         """Which place every score has in its row, from 0."""
         every = torch.arange(self.size, device=self.offsets.device)
-        return every - self.offsets[:-1][self.row]
+        return every.sub_(self.begin)
+
+    def _repeated(self, numbers: Tensor) -> Tensor:
+        return numbers.repeat_interleave(self.offsets.diff(), output_size=self.size)
 
     def spread(self, numbers: Tensor) -> Tensor:
         """Numbers of rows, on the last axis, for every score; one for all rows stays as it is."""
         return numbers[..., self.row] if numbers.dim() else numbers
+
+    def within(self, values: Tensor, count: Tensor | None) -> Tensor:
+        """Values in the first `count` places of every row, and 0 behind them."""
+        return values if count is None else torch.where(self.place < self.spread(count), values, 0)
 
     def add_up(self, values: Tensor) -> Tensor:
         """The sums over the rows (count,) of numbers of all scores (total,), in float64."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from softorder.kernels.formulas import at_hand, factor_for, far_from_zero, multiplied
+from softorder.kernels.formulas import at_hand, column, factor_for, far_from_zero, multiplied
 from softorder.kernels.sort.contract import sort
 
 
@@ -39,6 +39,37 @@ class SortedRows:
     def count(self) -> Tensor | None:
         """How many are finite, one number per row, as the kernels want it."""
         return None if self.finite is None else self.finite.squeeze(-1)
+
+    @property
+    def offsets(self) -> tuple[Tensor, Tensor] | None:
+        """Those of sources and targets, for rows one behind another (kernels/ragged)."""
+        return None
+
+    def thresholds(self) -> SortedRows:
+        """These rows with n + 1 targets in each, for the levels 0 to n."""
+        return self
+
+    def levels(self) -> Tensor:
+        """0 to n."""
+        return torch.arange(self.n + 1, device=self.values.device)
+
+    def column(self, numbers: Tensor) -> Tensor:
+        """Numbers of rows, beside the scores."""
+        return column(numbers)
+
+    def beside_targets(self, numbers: Tensor) -> Tensor:
+        """Numbers of rows, beside the targets."""
+        return numbers.expand(self.values.shape[:-1]).unsqueeze(-1)
+
+    def available_at_targets(self) -> Tensor | int:
+        return self.available
+
+    def neighbours(self, ordered: Tensor, above: Tensor) -> list[Tensor]:
+        """What stands before these places of the rows of targets, and in them; the last two if
+        there are not so many, and in an empty row anything.
+        """
+        above = above.clamp(1, max(self.n - 1, 1)).expand(*ordered.shape[:-1], -1)
+        return [ordered.gather(-1, place.clamp(max=self.n - 1)) for place in (above - 1, above)]
 
     @property
     def middle_of_certain(self) -> Tensor | float:
@@ -83,6 +114,14 @@ class SortedRows:
             return self, scores, temperature
         rows = replace(self, values=factor * self.values)
         return rows, factor * scores, multiplied(temperature, factor)
+
+    def ascending(self, t: Tensor) -> Tensor:
+        """Values of these rows, which ascend but for roundings, without those."""
+        return ascending(t)
+
+    def at_threshold(self, values: Tensor, level: Tensor) -> Tensor:
+        """Of n + 1 values for the thresholds of a row, that at the level that a score asks for."""
+        return values.gather(-1, level)
 
     def ranges(self, descending: bool) -> tuple[Tensor, Tensor]:
         """The places [first, last), from 0, that every score shares with its equals.

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from softorder import _check
+from softorder import _axis, _check
 from softorder.nn._choices import best
 from softorder.ops import soft_topk
 from softorder.ops._straight import with_value
@@ -18,7 +18,7 @@ def topk_activation(
     *,
     method: str | object = "laplace",
     temperature: float | Tensor = 1.0,
-    dim: int = -1,
+    dim: int | tuple[int, ...] | None = -1,
     hard: bool = False,
 ) -> Tensor:
     """A rectifier that lets k of n features through, softly.
@@ -37,7 +37,7 @@ def topk_activation(
         k: how many are let through, an int in [1, n].
         method: as in `so.soft_topk`.
         temperature: as in `so.soft_topk`.
-        dim: the axis of the features.
+        dim: the axis of the features; several of them, or None for all, are taken as one.
         hard: exactly k, with the derivative of the soft top-k (straight-through).
 
     Papers: k-sparse autoencoders (Makhzani & Frey 2014); Gao et al. 2024.
@@ -50,6 +50,11 @@ def topk_activation(
     tensor([2., 0., 0., 1.])
     """
     _check.flag("hard", hard)
+    if not isinstance(dim, int):
+        _check.floating("scores", x)
+        axes = _axis.axes(x, dim)
+        options: dict[str, Any] = {"method": method, "temperature": temperature, "hard": hard}
+        return _axis.split(topk_activation(_axis.join(x, axes), k, **options), x, axes)
     _check.scores(x, dim)
     _check.count("k", k, least=1, most=x.shape[dim])
     p = soft_topk(x, k, method=method, temperature=temperature, dim=dim)
