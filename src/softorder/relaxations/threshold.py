@@ -33,6 +33,7 @@ from softorder.kernels.formulas import (
 )
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.relaxations._base import Method, register
+from softorder.relaxations.log_topk import log_topk
 from softorder.relaxations.one_entry import log_entries
 
 
@@ -83,6 +84,12 @@ class ThresholdMethod(Method):
         return back(p, scores, dim)
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        known = self.number is not None and _check.eager()
+        if known and self._learns(scores, k, temperature):
+            return log_topk(scores, k, temperature, self.density, self._log)
+        return self._log(scores, k, temperature)
+
+    def _log(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
 
     def log_masses(
