@@ -338,8 +338,7 @@ def call(name: str, *arguments: int) -> None:
     """Runs one compiled kernel with the fields of its struct of arguments, and counts it."""
     function, pack = (_library or library()).kernels[name]
     calls[name] += 1
-    outcome = function(pack(*arguments))
-    if outcome:
+    if outcome := function(pack(*arguments)):
         raise _failure(name, outcome)
 
 

@@ -1,7 +1,7 @@
 """log p of the soft top-k as one node of the graph.
 
-First derivatives come from their formula, further ones from the plain path. With r_i = f(u_i)/F(u_i),
-the slope of log F at u_i = (x_i - b)/τ, with q = f(u)/Σf(u), upstream v and w = v ⊙ r,
+First derivatives come from their formula, further ones from the plain path. With the slope of
+log F, r_i = f(u_i)/F(u_i) at u_i = (x_i - b)/τ, with q = f(u)/Σf(u), upstream v and w = v ⊙ r,
 
     ∂L/∂x = (w - q Σw)/τ        ∂L/∂k = Σw/Σf(u)        ∂L/∂τ = -Σ_i (w_i - q_i Σw) u_i/τ
 
