@@ -29,7 +29,7 @@ differentiable: relaxations/threshold.py is.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -189,19 +189,13 @@ def backward_of_one(
     return backward(upstream, scores, temperature, b, None, density, by_temperature)
 
 
-def _compiled(density: int, scores: Tensor, *others: PerRow | None) -> bool:
+def _compiled(density: int, *values: PerRow | None) -> bool:
     """Whether the compiled kernel may be called with these at once, in eager mode.
 
     Beside what an operator would do, it leaves out what nobody asks for, and a number that serves
     all rows need not be a tensor: a small call takes three quarters of the time.
     """
-    if density >= COMPILED or _native.kind() != "native":
-        return False
-    return _check.plain(scores, *filter(_is_tensor, others))
-
-
-def _is_tensor(value: object) -> TypeGuard[Tensor]:
-    return isinstance(value, Tensor)
+    return density < COMPILED and _native.kind() == "native" and _check.plain(*values)
 
 
 # ---- the operators ------------------------------------------------------------------------------
