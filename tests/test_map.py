@@ -101,10 +101,16 @@ def test_peers_compute_the_same(key):
 
 
 def _after(shape, first, usual=None, section="forward", builds=False):
-    found = patience.Patience()
+    found = patience.Patience(limit=0.5)
     usual = first if usual is None else usual
     found.note("x", patience.Taken(section, shape, 1, first, usual, builds))
     return found
+
+
+def test_after_its_time_nothing_is_tried():
+    anything = "x", "forward", "O(n)", Shape(1, 16)
+    assert patience.Patience(budget=60.0).objection(*anything) is None
+    assert "over" in patience.Patience(budget=0.0).objection(*anything)
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,20 @@ The first call of a case is timed. Above `LIMIT` seconds the cell is left out, a
 sizes. A size is not even tried where what an earlier one took, times the growth of the declared
 cost, rows · n^d · (rows of the result), exceeds twice that; d is that of the registry's words. What
 only the first call of a network paid for, building it, grows with n alone. Small sizes say nothing
-of larger ones: there the call is the cost.
+of larger ones: there the call is the cost. After `BUDGET` seconds of a whole run nothing more is
+tried, so that it ends on a busy machine, too; what was left out says so.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 
 from benchmarks.cases import Shape
 
-LIMIT = 0.5  #: seconds of a first call
+LIMIT = 0.25  #: seconds of a first call
+BUDGET = 450.0  #: seconds of a whole run
 SMALL = 5_000  #: scores; below, the call is the cost
 
 _POWERS = {"n²": 2, "n³": 3}
@@ -53,6 +57,8 @@ class Patience:
     """What everybody who is measured took so far."""
 
     limit: float = LIMIT
+    budget: float = math.inf
+    started: float = field(default_factory=time.perf_counter)
     taken: dict[str, list[Taken]] = field(default_factory=dict)
 
     def note(self, who: str, taken: Taken) -> None:
@@ -62,6 +68,8 @@ class Patience:
         self, who: str, section: str, cost: str, shape: Shape, outputs: int = 1
     ) -> str | None:
         """Why this size is not tried, if it is not. A gradient takes no less than none."""
+        if time.perf_counter() - self.started > self.budget:
+            return f"the {self.budget:g} s of the run were over"
         for before in self.taken.get(who, []):
             known = before.section in ("forward", section)
             if not known or before.shape.rows * before.shape.n < SMALL:

@@ -13,7 +13,7 @@ from benchmarks.map import picture
 from benchmarks.map.alternatives import YARDSTICKS, Peer
 from benchmarks.map.keeping import Kept, kept_table
 from benchmarks.map.measure import PASSES, Skipped, Time
-from benchmarks.map.patience import LIMIT
+from benchmarks.map.patience import BUDGET, LIMIT
 from benchmarks.written import Written
 from softorder.cli._table import Table
 
@@ -132,8 +132,8 @@ class Map(Written):
         return (
             f"{len(cells)} cells, {len(cells) - slower} of them no slower than their yardstick; "
             f"faster than a peer in {beaten} of {len(peers)}; {len(self.skipped)} left out "
-            f"(a first call over {LIMIT:g} s, or one that the declared cost puts over "
-            f"{2 * LIMIT:g} s)."
+            f"(a first call over {LIMIT:g} s, one that the declared cost puts over "
+            f"{2 * LIMIT:g} s, or one after the {BUDGET:g} s of a whole run)."
         )
 
     def _skipped(self) -> Table:

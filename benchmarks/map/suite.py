@@ -13,14 +13,14 @@ from benchmarks.map import keeping
 from benchmarks.map.alternatives import peers
 from benchmarks.map.entries import SHAPES, Entry, case_of, entries, inputs_of
 from benchmarks.map.measure import PASSES, Skipped, measure
-from benchmarks.map.patience import Patience, Taken
+from benchmarks.map.patience import BUDGET, Patience, Taken
 from benchmarks.map.results import Map
 from benchmarks.rounds import seconds_of
 from softorder.kernels import _native
 
 SECTIONS = (*PASSES, "memory")
 QUICK = SHAPES[:2]
-_SECONDS = 0.05  # for each method, yardstick and peer of a cell
+_SECONDS = 0.04  # for each method, yardstick and peer of a cell
 _SHORT = 0.01
 _BEFORE = Shape(64, 100)  # what says whether the size of the memory section takes too long
 
@@ -38,8 +38,9 @@ def run(quick: bool, only: Sequence[str], seconds: float | None, output: Path | 
     if not _native.enabled():
         raise SystemExit("softorder bench: the compiled kernels are missing or switched off")
     share = seconds or (_SHORT if quick else _SECONDS)
-    jobs = list(_jobs(quick, only, share, Patience()))
-    return work(Map(peers()), jobs, not (quick or only or seconds), output)
+    whole = not (quick or only or seconds)
+    patience = Patience(budget=BUDGET) if whole else Patience()
+    return work(Map(peers()), list(_jobs(quick, only, share, patience)), whole, output)
 
 
 def _jobs(quick: bool, only: Sequence[str], seconds: float, patience: Patience) -> Iterator[Job]:

@@ -117,12 +117,13 @@ template <class Law, class T, class Sources> class SmoothInverse {
   void bracket(Search& s, double width) const {
     const double wanted = row_.levels[s.level] - double(s.below);
     const bool inside = !outside(s), from_above = s.below == 0 || (inside && wanted > 0);
-    const double most = inside ? std::min(width, reach(s)) : reach(s) * (1 + 1e-6);  // a root inside, not at the end
+    const bool wide = !inside || width > kOpen * tau_;
+    const double limit = wide ? reach(s) : width;  // in a narrow gap the gap itself will do
+    const double most = inside ? std::min(width, limit) : limit * (1 + 1e-6);  // a root inside, not at the end
     s.anchor = from_above ? s.below : s.below - 1;
     s.low = from_above ? -most : 0, s.high = from_above ? 0 : most;
     if (inside) s.at = guess(s, width) - (from_above ? width : 0);
     const double has = at_sources_.sum[s.anchor] - double(s.below), slope = at_sources_.slope[s.anchor];
-    const bool wide = !inside || width > kOpen * tau_;
     if (wide && slope > 0 && (kHyperbola || wanted * has > 0)) {
       s.at = kHyperbola ? shaped(s, 0, has, slope) : has * tau_ / slope * std::log(wanted / has);
       if (inside) s.at = std::clamp(s.at, -0.5 * width, 0.5 * width);

@@ -159,7 +159,8 @@ template <class Law, class T> class SmoothSources {
   void find(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
     if (kernel.derivative == 0 && weights_.data && steps_.empty()) steps_ = weights_.prefix_sums(m_);
     const double width = box_width(Smooth<Law>::kBox * tau_);
-    if (!is_few(m_, n) && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
+    const bool few = is_few(m_, kSloped ? m_ : n);  // the last few roots of a long row are no short row
+    if (!few && fits_boxes(x_, m_, width) && fits_boxes(t, n, width)) {
       const int depth = Tables::depth(kernel, width / tau_);
       if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
         boxes_ = Boxes(x_, m_, width, depth);
@@ -170,7 +171,7 @@ template <class Law, class T> class SmoothSources {
       if (by_boxes(targets, n, kernel, ready)) return through_boxes<kSloped>(t, targets, kernel, tables, write);
     }
     team_.split(n, [&](std::size_t begin, std::size_t end, int) {
-      directly<kSloped>(t, begin, end, kernel, write, is_few(m_, n));
+      directly<kSloped>(t, begin, end, kernel, write, few);
     });
   }
 

@@ -138,7 +138,9 @@ template <class F, class T> class Tile {
     const double within = k > 0 ? std::min(k, n) : 0;
     Numbers& known = numbers_[(std::size_t(within) + 5 * std::size_t(n)) % kKnown];
     if (known.k == k && known.n == n) return known;
-    known.k = k, known.n = n, known.valid = k > 0 && k < n ? -1 : 0;
+    // a k that T cannot tell from a whole number, but is none, has its gap left to the search of one row
+    const bool told = k == std::round(k) || T(std::floor(k)) + T(k - std::floor(k)) != T(std::round(k));
+    known.k = k, known.n = n, known.valid = k > 0 && k < n && told ? -1 : 0;
     if (!known.valid) n = std::max(n, 1.0), k = 0.5 * n;
     const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
     known.whole = T(whole), known.part = T(part);

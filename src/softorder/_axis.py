@@ -116,13 +116,13 @@ def per_row(value: _check.PerRow, scores: Tensor, dim: int | None = None) -> Ten
     With a `dim`, they may have kept that axis. It is written there, not copied: a copy from the
     host would wait for the device.
     """
+    if not isinstance(value, Tensor) and scores.is_cpu and _check.eager():
+        return constant(value)
     wide = torch.float32 if scores.device.type == "mps" else torch.float64
     if isinstance(value, Tensor):
         if dim is not None and value.dim() == scores.dim():
             value = value.squeeze(dim)
         return value.to(scores.device, wide)
-    if scores.is_cpu and _check.eager():
-        return constant(value)
     return torch.full((), value, dtype=wide, device=scores.device)
 
 
@@ -134,11 +134,6 @@ def per_rows(
     if tensors or not scores.is_cpu or not _check.eager():
         return per_row(one, scores, dim), per_row(other, scores, dim)
     return constant(one), constant(other)  # what happens most, with one look at the mode
-
-
-def as_given(value: _check.PerRow, scores: Tensor, dim: int) -> _check.PerRow:
-    """The same, but a number stays a number."""
-    return per_row(value, scores, dim) if isinstance(value, Tensor) else value
 
 
 @lru_cache(maxsize=1024)

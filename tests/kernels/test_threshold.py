@@ -134,3 +134,13 @@ def test_an_upstream_of_one_entry(kernel, density, dtype, n, by_temperature):
     tolerance = 1e-13 if dtype is np.float64 else 1e-5
     for one, other in zip(sparse, dense, strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize("density", BUILT_IN)
+@pytest.mark.parametrize("rows", [1, 6])
+def test_a_k_next_to_a_whole_number_above_a_wide_gap(kernel, density, rows):
+    """As sums of float32 are: float32 does not tell such a k from the whole number."""
+    row = torch.tensor([-39.8, 114.6, -85.0, -8.9, 3.7, -128.6, -31.3, 83.5, -13.1, -72.2, 127.8])
+    for k in (3 - 1e-7, 3 - 7e-9, 3 + 7e-9, 3 + 1e-7, 11 - 7e-9):
+        p = so.soft_topk(row.expand(rows, 11), k, method=density, temperature=0.7)
+        torch.testing.assert_close(p.sum(-1), torch.full((rows,), float(k)), rtol=1e-6, atol=0)

@@ -9,6 +9,7 @@ from scipy import integrate, optimize
 from torch.nn import functional
 
 import softorder as so
+from softorder.losses import fenchel
 from tests.oracles.densities import BUILT_IN as ORACLES
 from tests.oracles.densities import DENSITIES
 
@@ -278,3 +279,25 @@ def test_module_computes_the_function():
 def test_wrong_arguments(arguments, options, error, message):
     with pytest.raises(error, match=message):
         _loss(torch.zeros(3), *arguments, **options)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_one_node_is_the_plain_path(name, monkeypatch):
+    """Value and gradients, of τ too; beside what is absent, certain and spoiled."""
+    draw = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(6, 9, generator=draw).double() for _ in range(2))
+    x[4:] *= 40
+    y = 3 * y.softmax(-1)
+    y = torch.where(y > 1, 0.9, y)
+    x[1, 2], y[1, 2], x[2, 4], x[3, 5] = -math.inf, 0, math.inf, math.nan
+    found = []
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr(fenchel, "rows_loss", lambda x, tau, *others: others[-1](x, tau))
+        inputs = x.clone().requires_grad_(), torch.full((6,), 0.7).double().requires_grad_()
+        options = {"method": name, "temperature": inputs[1], "reduction": "none"}
+        loss = so.losses.fenchel_young(inputs[0], y, **options)
+        known = torch.where(loss.isfinite(), loss, 0.0).sum()
+        found.append((loss.detach(), *torch.autograd.grad(known, inputs)))
+    for own, other in zip(*found, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-9, atol=1e-9, equal_nan=True)

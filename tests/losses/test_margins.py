@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.losses.smooth import log_elementary
+from softorder.kernels import _native
+from softorder.losses.smooth import _elementary_ratio, log_elementary, log_ratio
 
 _smooth, _hinge = so.losses.smooth_top_k, so.losses.top_k_hinge
 
@@ -186,3 +187,19 @@ def test_modules_compute_the_functions():
 def test_wrong_arguments(call, options, error, message):
     with pytest.raises(error, match=message):
         call(torch.zeros(2, 4), torch.tensor([0, 1]), **options)
+
+
+@pytest.mark.parametrize("k", [1, 5, 19])
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+def test_the_kernel_has_the_ratio_of_the_polynomials_and_its_gradient(k, spread):
+    z = spread * torch.randn(6, 20, generator=torch.Generator().manual_seed(0)).double()
+    z[:, 3] = -math.inf
+    before = _native.calls["subsets_forward"]
+    both = []
+    for ratio in (log_ratio, _elementary_ratio):
+        x = z.clone().requires_grad_()
+        found = ratio(x, k)
+        both.append((found, *torch.autograd.grad(found.sum(), x)))
+    assert _native.calls["subsets_forward"] == before + 2 * _native.enabled()
+    for own, other in zip(*both, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-11, atol=1e-12)

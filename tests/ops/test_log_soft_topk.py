@@ -12,6 +12,7 @@ import torch
 
 import softorder as so
 from softorder.kernels import _native
+from softorder.relaxations import find
 from tests import bank
 from tests.oracles import bisection, exact
 from tests.oracles.densities import BUILT_IN
@@ -113,3 +114,26 @@ def test_the_value_does_not_depend_on_whether_a_gradient_is_wanted(kernel, densi
     plain = so.log_soft_topk(scores, k, method=density, temperature=temperature)
     tracked = so.log_soft_topk(scores.requires_grad_(), k, method=density, temperature=temperature)
     torch.testing.assert_close(tracked.detach(), plain, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", BUILT_IN)
+@pytest.mark.parametrize("spread", [1.0, 40.0])  # no p is tiny: the kernel; else the formula
+def test_one_node_has_the_gradients_of_the_plain_path(method, spread):
+    """In float32 and beside what is absent, certain and spoiled; finite differences are a law."""
+    torch.manual_seed(0)
+    served = find("log_soft_topk", method)
+    x = spread * torch.randn(4, 12)
+    if spread > 1:
+        x[1, 3], x[2, 1], x[3, 2] = -math.inf, math.inf, math.nan
+    k, tau = (torch.full((4,), v, dtype=torch.float64) for v in (3.7, 1.3))
+    inputs = [v.requires_grad_() for v in (x, k, tau)]
+    wide = [v.detach().double().requires_grad_() for v in inputs]
+    found, plain = served.log_soft_topk(*inputs), served._log(*wide)
+    assert type(found.grad_fn).__name__ == "_LogTopKBackward"
+    torch.testing.assert_close(found, plain.float(), equal_nan=True, rtol=1e-5, atol=1e-6)
+    some = torch.where(plain.isfinite(), torch.randn(4, 12).double(), 0.0)
+    gradients = torch.autograd.grad(found, inputs, some.float())
+    right = torch.autograd.grad(plain, wide, some)
+    for own, other in zip(gradients, right, strict=True):
+        largest = float(other.abs().max())
+        torch.testing.assert_close(own.double(), other, rtol=3e-5, atol=1e-5 * largest)

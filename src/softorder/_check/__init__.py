@@ -88,6 +88,7 @@ from softorder._check._tensors import (
     scores,
     several,
     square,
+    usual,
     whole,
 )
 from softorder._check._values import PerRow, beside, broadcast_over_rows, kept
@@ -169,6 +170,7 @@ __all__ = [
     "unpacked",
     "unseen",
     "unused",
+    "usual",
     "weights",
     "whole",
     "whole_k",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,8 +38,10 @@ def traceable() -> bool:
     return is_compiling() and not transformed()
 
 
-def plain(*values: Tensor | None) -> bool:
+def plain(*values: Any) -> bool:
     """Whether these are numbers in the memory of the CPU as they stand: the gate of the kernels.
+
+    Python's own numbers are, and so is nothing.
 
     That is: no subclass, memory of their own, and no sign that is yet to be applied. Tensors of
     zeros without memory, functional ones and those whose storage was freed have the address 0, and
@@ -52,7 +55,9 @@ def plain(*values: Tensor | None) -> bool:
     """
     try:
         for value in values:
-            if value is not None and (
+            if value is None or type(value) is float or type(value) is int:
+                continue
+            if (
                 type(value) not in PLAIN
                 or not value.is_cpu
                 or not value.data_ptr()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -27,6 +29,28 @@ def scores(scores: Tensor, dim: int) -> None:
         raise ValueError(
             f"dim must be between {-axes} and {axes - 1} for scores of shape {shape}, but got {dim}"
         )
+
+
+def usual(scores: Tensor, dim: object, temperature: object, mask: object, k: object = 0.0) -> bool:
+    """Whether these are right at a glance, the rows not empty: what happens most, in one call.
+
+    Plain scores and numbers in their ranges, without a mask. All else is for the functions that
+    say what is wrong.
+    """
+    return (
+        mask is None
+        and type(dim) is int
+        and type(temperature) is float
+        and (type(k) is int or type(k) is float)
+        and type(scores) in PLAIN
+        and scores.dtype in FLOATING
+        and scores.layout is _STRIDED
+        and not scores.is_nested
+        and -scores.dim() <= dim < scores.dim()
+        and (n := scores.shape[dim]) > 0
+        and 0 <= k <= n
+        and 0 < temperature < math.inf
+    )
 
 
 def not_empty(scores: Tensor, dim: int) -> None:

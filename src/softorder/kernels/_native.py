@@ -339,8 +339,7 @@ def call(name: str, *arguments: int) -> None:
     """Runs one compiled kernel with the fields of its struct of arguments, and counts it."""
     function, pack = (_library or library()).kernels[name]
     calls[name] += 1
-    outcome = function(pack(*arguments))
-    if outcome:
+    if outcome := function(pack(*arguments)):
         raise _failure(name, outcome)
 
 
@@ -366,15 +365,15 @@ def dense(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int]:
 def placed(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int, int]:
     """The same with the address between the two."""
     if type(value) is float or type(value) is int:
-        return *_placed(value), 0
+        return _placed(value)
     value, stride = dense(value, shape)
     return value, pointer(value), stride
 
 
 @lru_cache(maxsize=1024)
-def _placed(value: float) -> tuple[Tensor, int]:
+def _placed(value: float) -> tuple[Tensor, int, int]:
     number = constant(value)
-    return number, pointer(number)
+    return number, pointer(number), 0
 
 
 def rows_of(scores: Tensor, offsets: Tensor | None) -> torch.Size:

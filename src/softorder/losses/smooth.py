@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from softorder import _axis, _check
 from softorder.losses._classes import MarginLoss, Samples
+from softorder.sampling._fused import log_prob
 
 
 def smooth_top_k(
@@ -31,9 +32,10 @@ def smooth_top_k(
         τ log Σ_A exp((margin [y not in A] + s_A)/τ) - τ log Σ_{A with y} exp(s_A/τ)
         = τ softplus((margin - scores_y/k)/τ + log σ_k - log σ_{k-1})
 
-    where σ_j are the elementary symmetric polynomials of exp(scores_i/(kτ)), i ≠ y. They are the
-    coefficients of Π_i (1 + X exp(scores_i/(kτ))), multiplied by divide and conquer in logarithms,
-    in O(n k) time. As τ → 0: `top_k_hinge` with k times the margin, divided by k.
+    where σ_j are the elementary symmetric polynomials of exp(scores_i/(kτ)), i ≠ y. A kernel finds
+    their ratio in O(n) time. Elsewhere they are the coefficients of Π_i (1 + X exp(scores_i/(kτ))),
+    multiplied by divide and conquer in logarithms, in O(n k) time. As τ → 0: `top_k_hinge` with k
+    times the margin, divided by k.
 
     Args:
         scores: logits (C), (N, C) or (N, C, d1, ...), as in torch's cross_entropy.
@@ -65,9 +67,35 @@ def smooth_top_k(
     own, others = samples.split()
     absent = others == -math.inf
     z = torch.where(absent, 0.0, others) / (k * tau.unsqueeze(-1))
-    coefficients = log_elementary(torch.where(absent, -math.inf, z), k)
-    excess = (margin - own / k) / tau + coefficients[..., k] - coefficients[..., k - 1]
+    excess = (margin - own / k) / tau + log_ratio(torch.where(absent, -math.inf, z), k)
     return samples.reduce_weighted(tau * functional.softplus(excess), weight, reduction)
+
+
+def log_ratio(z: Tensor, k: int) -> Tensor:
+    """log σ_k - log σ_(k-1) of exp(z), rows (N, C) of which each has a -inf, its own class.
+
+    With e^<z,x>/σ_k the probability P_k(x) of a subset x of k, and x the k largest, which are the
+    k - 1 largest and one more, y: log σ_k - log σ_(k-1) = z_y - log P_k(x) + log P_(k-1)(x - y).
+    """
+    if not _check.at_hand(z) or int(z.isfinite().sum()) != z.numel() - z.shape[0]:
+        return _elementary_ratio(z, k)
+    wide = z.double()
+    largest = wide.detach().topk(k, -1).indices
+    x = torch.zeros_like(wide).scatter_(-1, largest, 1.0)
+    less = x.scatter(-1, largest[:, -1:], 0.0)
+    of_k, of_less = (
+        log_prob(wide, wide.new_full(z.shape[:1], size), draw)
+        for size, draw in ((k, x), (k - 1, less))
+    )
+    if of_k is None or of_less is None:
+        return _elementary_ratio(z, k)
+    last = wide.gather(-1, largest[:, -1:]).squeeze(-1)
+    return (last - of_k + of_less).to(z.dtype)
+
+
+def _elementary_ratio(z: Tensor, k: int) -> Tensor:
+    coefficients = log_elementary(z, k)
+    return coefficients[..., k] - coefficients[..., k - 1]
 
 
 def log_elementary(z: Tensor, k: int) -> Tensor:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 
 from softorder import _axis, _check
+
+
+def usual(
+    scores: Tensor, temperature: object, dim: object, descending: object, mask: object
+) -> bool:
+    """Whether they are right at a glance."""
+    return type(descending) is bool and _check.usual(scores, dim, temperature, mask)
 
 
 def check(
@@ -28,8 +36,8 @@ def rows(scores: Tensor, dim: int, mask: Tensor | None) -> Tensor:
 def along(
     compute: Callable[..., Tensor],
     scores: Tensor,
-    temperature: float | Tensor,
-    dim: int,
+    temperature: Any,
+    dim: Any,
     descending: bool,
     mask: Tensor | None,
 ) -> Tensor:

@@ -72,6 +72,9 @@ def soft_rank(
     >>> so.soft_rank(scores, temperature=1.0, descending=True).numpy().round(3)
     array([2.954, 1.616, 3.814, 1.616], dtype=float32)
     """
+    if hard is False and _rows.usual(scores, temperature, dim, descending, mask):
+        compute = computation("soft_rank", method)
+        return _rows.along(compute, scores, temperature, dim, descending, mask)
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, soft
 

@@ -70,6 +70,10 @@ def soft_sort(
     >>> so.soft_sort(torch.zeros(1000))[-1], so.soft_sort(torch.zeros(1000), within=True)[-1]
     (tensor(6.9078), tensor(0.))
     """
+    plain = hard is False and within is False
+    if plain and _rows.usual(scores, temperature, dim, descending, mask):
+        compute = computation("soft_sort", method)
+        return _rows.along(compute, scores, temperature, dim, descending, mask)
     if _forms.is_jagged(scores):
         from softorder.ragged import _jagged, soft
 

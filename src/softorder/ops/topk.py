@@ -112,28 +112,28 @@ def _apply(
     k: float | Tensor,
     method: object,
     temperature: Any,
-    dim: int | tuple[int, ...] | None,
+    dim: Any,
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
-    _check.flag("largest", largest)
-    usual = type(scores) in _check.PLAIN and type(dim) is int
-    if not (usual and type(temperature) in _forms.NUMBERS) and (
-        _forms.special(scores, dim, temperature) or _forms.is_jagged(scores)
-    ):
-        return _special(operator, scores, k, method, temperature, dim, largest, mask)
-    assert isinstance(dim, int)
-    _check.scores(scores, dim)
-    _check.k(k, scores, dim)
-    _check.temperature(temperature, scores, dim)
-    _check.mask(mask, scores)
+    if not (largest is True and _check.usual(scores, dim, temperature, mask, k)):
+        _check.flag("largest", largest)
+        if _forms.special(scores, dim, temperature) or _forms.is_jagged(scores):
+            return _special(operator, scores, k, method, temperature, dim, largest, mask)
+        assert isinstance(dim, int)
+        _check.scores(scores, dim)
+        _check.k(k, scores, dim)
+        _check.temperature(temperature, scores, dim)
+        _check.mask(mask, scores)
     served = method_of(operator, method)
     if scores.shape[dim] == 0:
         return scores.clone()
     compute = getattr(served, operator)
     if operator in served.takes_scores_as_they_are:
-        given = _axis.as_given(k, scores, dim), _axis.as_given(temperature, scores, dim)
-        return compute(scores if largest else -scores, *given, mask=mask, dim=dim)
+        k = _axis.per_row(k, scores, dim) if isinstance(k, Tensor) else k
+        if isinstance(temperature, Tensor):
+            temperature = _axis.per_row(temperature, scores, dim)
+        return compute(scores if largest else -scores, k, temperature, mask, dim)
     numbers = _axis.per_rows(k, temperature, scores, dim)
     rows = _axis.rows(scores, dim, largest, mask)
     if served.looks_at_k and not isinstance(k, Tensor):

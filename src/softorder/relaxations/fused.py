@@ -33,8 +33,11 @@ def run(
     learns = torch.is_grad_enabled() and (scores.requires_grad or temperature.requires_grad)
     if learns and temperature.requires_grad:
         temperature = temperature.to(scores.device).expand(kernel.rows_of(scores, *tensors))
-    if learns and _check.eager():
-        return _apply(scores, temperature, tensors, descending, kernel, plain, options)
+    if _check.eager():
+        if learns:
+            return _apply(scores, temperature, tensors, descending, kernel, plain, options)
+        found = kernel.forward.here(scores, temperature, *tensors, descending, *options)
+        return as_tuple(found)[0]
     return as_tuple(kernel.forward(scores, temperature, *tensors, descending, *options))[0]
 
 

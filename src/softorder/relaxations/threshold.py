@@ -33,6 +33,7 @@ from softorder.kernels.formulas import (
 )
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.relaxations._base import Method, register
+from softorder.relaxations.log_topk import log_topk
 from softorder.relaxations.one_entry import log_entries
 
 
@@ -75,14 +76,23 @@ class ThresholdMethod(Method):
         mask: Tensor | None = None,
         dim: int = -1,
     ) -> Tensor:
-        if self.number is not None and (_check.eager() or _check.traceable()):
-            return _fused(scores, k, temperature, mask, self.number, dim)
+        if self.number is not None:
+            if _check.eager():
+                return _fused(scores, k, temperature, mask, self.number, dim)
+            if _check.traceable():
+                return _traced(scores, k, temperature, mask, self.number, dim)
         x = last(clean(scores, mask), dim)
         k, temperature = per_rows(k, temperature, x)
         p = self.density.anchored.cdf(self._distance(x, k, temperature, log=False))
         return back(p, scores, dim)
 
     def log_soft_topk(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
+        known = self.number is not None and _check.eager()
+        if known and self._learns(scores, k, temperature):
+            return log_topk(scores, k, temperature, self.density, self._log)
+        return self._log(scores, k, temperature)
+
+    def _log(self, scores: Tensor, k: Tensor, temperature: Tensor) -> Tensor:
         return self.density.anchored.log_cdf(self._distance(scores, k, temperature, log=True))
 
     def log_masses(
@@ -212,18 +222,33 @@ def _nought(value: Tensor) -> Tensor:
 def _fused(
     scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
 ) -> Tensor:
+    """In eager mode."""
     learns = scores.requires_grad or _learned(k) or _learned(temperature)
     if not (learns and torch.is_grad_enabled()):
         return threshold.topk(scores, k, temperature, mask, density, dim)
-    rows = last(scores, dim)
+    if type(k) is not int or type(temperature) is not float:
+        k, temperature = _of_rows(scores, k, temperature, dim)
+    return _apply(scores, k, temperature, mask, density, dim)
+
+
+def _traced(
+    scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
+) -> Tensor:
+    """Under torch.compile and torch.export."""
+    if torch.is_grad_enabled():
+        k, temperature = _of_rows(scores, k, temperature, dim)
+    x, own = last(scores, dim), beside(mask, scores, dim)
+    return back(threshold.forward(x, k, temperature, own, density)[0], scores, dim)
+
+
+def _of_rows(scores: Tensor, k: PerRow, temperature: PerRow, dim: int) -> tuple[PerRow, PerRow]:
+    """What has a gradient has one for each row."""
+    rows = last(scores, dim).shape[:-1]
     if isinstance(k, Tensor) and k.requires_grad:
-        k = k.expand(rows.shape[:-1])
+        k = k.expand(rows)
     if isinstance(temperature, Tensor) and temperature.requires_grad:
-        temperature = temperature.expand(rows.shape[:-1])
-    if _check.eager():
-        return _apply(scores, k, temperature, mask, density, dim)
-    own = beside(mask, scores, dim)
-    return back(threshold.forward(rows, k, temperature, own, density)[0], scores, dim)
+        temperature = temperature.expand(rows)
+    return k, temperature
 
 
 def _learned(value: PerRow) -> bool:
@@ -235,20 +260,26 @@ _KEPT = object()  # stands for a tensor that autograd keeps
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...], dim: int = -1) -> None:
     """The graph keeps the scores and the mask as they were given, and a few numbers per row."""
-    *values, ctx.density = *inputs[:-1], output[1], inputs[-1]
-    ctx.dim = dim
-    kept = [value for value in values if isinstance(value, Tensor)]
+    scores, k, temperature, mask, ctx.density = inputs
+    ctx.dim, kept = dim, [scores]
+    for value in (k, temperature, mask, output[1]):
+        if isinstance(value, Tensor):
+            kept.append(value)
     ctx.save_for_backward(*kept)
     ctx.like = [(value.shape, value.dtype) for value in kept]
-    ctx.values = [_KEPT if isinstance(value, Tensor) else value for value in values]
+    if len(kept) == 1:
+        ctx.values = k, temperature, mask, output[1]
+    else:
+        others = (k, temperature, mask, output[1])
+        ctx.values = [_KEPT if isinstance(value, Tensor) else value for value in others]
 
 
 def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     kept = ctx.saved_tensors
     _check.unpacked(kept, ctx.like)
     saved = iter(kept)
-    values = [next(saved) if value is _KEPT else value for value in ctx.values]
-    scores, k, temperature, mask, b = values
+    scores = next(saved)
+    k, temperature, mask, b = (next(saved) if v is _KEPT else v for v in ctx.values)
     by_k, by_temperature = ctx.needs_input_grad[1:3]
     by_scores_alone = not (by_k or by_temperature or torch.is_grad_enabled())
     if by_scores_alone and not _check.transformed():

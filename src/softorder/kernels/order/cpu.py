@@ -105,16 +105,17 @@ def _call(
 ) -> None:
     rows, n = _native.rows_of(out, offsets), out.shape[-1]
     temperature, stride = _native.dense(temperature, rows)
-    missing = (None,) * (5 - len(found))
+    missing = (0,) * (5 - len(found))
     _native.call(
         name,
-        _native.pointer(scores),
-        _native.pointer(upstream),
+        0 if scores is None else _native.pointer(scores),
+        0 if upstream is None else _native.pointer(upstream),
         _native.pointer(temperature),
         _native.pointer(out),
-        *map(_native.pointer, (*found, *missing)),
-        _native.pointer(heat),
-        _native.pointer(offsets),
+        *map(_native.pointer, found),
+        *missing,
+        0 if heat is None else _native.pointer(heat),
+        0 if offsets is None else _native.pointer(offsets),
         rows.numel(),
         n,
         stride,

@@ -79,8 +79,8 @@ def topk(
     density: int,
     dim: int = -1,
 ) -> Tensor:
-    """p alone, along any axis."""
-    if _compiled_here(density, scores, k, temperature, mask):
+    """p alone, along any axis; in eager mode."""
+    if _compiled(density, scores, k, temperature, mask):
         return cpu.topk(scores, k, temperature, mask, density, dim)
     return _along(scores, k, temperature, mask, density, dim)[0]
 
@@ -103,7 +103,7 @@ def remembered(
     dim: int = -1,
 ) -> tuple[Tensor, Tensor | cpu.Numbers]:
     """The same, for `backward_of_scores` and `thresholds`: the threshold need not be a tensor."""
-    if _compiled_here(density, scores, k, temperature, mask):
+    if _compiled(density, scores, k, temperature, mask):
         return cpu.remembered(scores, k, temperature, mask, density, dim)
     return _along(scores, k, temperature, mask, density, dim)
 
@@ -153,7 +153,11 @@ def backward_of_scores(
 ) -> Tensor:
     """Gradients of the scores alone."""
     _check.dense("the gradient", upstream)
-    if not isinstance(b, Tensor) and _compiled_here(density, upstream, scores, temperature, mask):
+    if (
+        not isinstance(b, Tensor)
+        and _check.eager()
+        and _compiled(density, upstream, scores, temperature, mask)
+    ):
         return cpu.backward_of_scores(upstream, scores, temperature, b, mask, density, dim)
     x, v = _axis.last(scores, dim), _axis.last(upstream, dim)
     b, own = thresholds(b, x), _axis.beside(mask, scores, dim)
@@ -185,14 +189,13 @@ def backward_of_one(
     return backward(upstream, scores, temperature, b, None, density, by_temperature)
 
 
-def _compiled_here(density: int, *values: PerRow | None) -> bool:
-    """Whether the compiled kernel may be called with these at once.
+def _compiled(density: int, *values: PerRow | None) -> bool:
+    """Whether the compiled kernel may be called with these at once, in eager mode.
 
     Beside what an operator would do, it leaves out what nobody asks for, and a number that serves
     all rows need not be a tensor: a small call takes three quarters of the time.
     """
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    return density < COMPILED and _native.enabled() and _check.eager() and _check.plain(*tensors)
+    return density < COMPILED and _native.kind() == "native" and _check.plain(*values)
 
 
 # ---- the operators ------------------------------------------------------------------------------

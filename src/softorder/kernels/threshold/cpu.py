@@ -25,7 +25,10 @@ def topk(
 ) -> Tensor:
     """p along any axis, laid out like the scores."""
     p = torch.empty_like(scores)
-    _solve(*_rows(dim, scores, k, temperature, mask), density, last(p, dim), 0, None)
+    if dim == -1:
+        _solve(scores, k, temperature, mask, density, p, 0, None)
+    else:
+        _solve(*_rows(dim, scores, k, temperature, mask), density, last(p, dim), 0, None)
     return p
 
 
@@ -34,9 +37,9 @@ def remembered(
 ) -> tuple[Tensor, Numbers]:
     """The same and its thresholds."""
     p, b = torch.empty_like(scores), array("d" if scores.dtype is torch.float64 else "f")
-    rows = _rows(dim, scores, k, temperature, mask)
-    b.frombytes(bytes(2 * b.itemsize * prod(rows[0].shape[:-1])))
-    _solve(*rows, density, last(p, dim), _native.address(b), None)
+    b.frombytes(bytes(2 * b.itemsize * (scores.numel() // scores.shape[dim])))
+    out = p if dim == -1 else last(p, dim)
+    _solve(*_rows(dim, scores, k, temperature, mask), density, out, _native.address(b), None)
     return p, b
 
 
@@ -98,8 +101,8 @@ def _solve(
         _native.pointer(p),
         centre,
         centre and centre + rows * _size(x),
-        _native.pointer(sweeps),
-        _native.pointer(mask),
+        0 if sweeps is None else _native.pointer(sweeps),
+        0 if mask is None else _native.pointer(mask),
         _native.address(places) if places else 0,
         0,
         rows,
@@ -144,7 +147,8 @@ def backward_of_scores(
     """Gradients of the scores alone, with thresholds that were remembered."""
     x, _, tau, own = _rows(dim, scores, 0, temperature, mask)
     centre = _native.address(b)
-    by_rows = _backward(last(upstream, dim), x, tau, centre, own, density, None, None)
+    v = upstream if dim == -1 else last(upstream, dim)
+    by_rows = _backward(v, x, tau, centre, own, density, None, None)
     return by_rows if dim == -1 else back(by_rows, scores, dim)
 
 
@@ -161,7 +165,7 @@ def _backward(
     """Gradients of the scores; fills those per row if given."""
     shape, n = scores.shape[:-1], scores.shape[-1]
     by_scores = torch.empty_like(scores)
-    rows, by_k = prod(shape), _native.pointer(by_row)
+    rows, by_k = prod(shape), 0 if by_row is None else _native.pointer(by_row)
     temperature, at_temperature, stride = _native.placed(temperature, shape)
     if index is not None:
         index, upstream = index.contiguous(), upstream.to(exact(scores.dtype)).contiguous()
@@ -174,14 +178,14 @@ def _backward(
         "topk_backward",
         _native.pointer(scores),
         _native.pointer(upstream),
-        _native.pointer(index),
+        0 if index is None else _native.pointer(index),
         at_temperature,
         centre,
         centre + rows * _size(scores),
         _native.pointer(by_scores),
         by_k,
         0 if by_row is None or len(by_row) == 1 else by_k + rows * by_row.element_size(),
-        _native.pointer(mask),
+        0 if mask is None else _native.pointer(mask),
         _native.address(places) if places else 0,
         0,
         rows,
