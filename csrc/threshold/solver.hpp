@@ -24,11 +24,13 @@ template <class F, class T> class Solver {
   // `scratch` holds scratch_size(n) elements.
   static std::size_t scratch_size(std::size_t n) { return n + 16 * (Team::kMost + 1); }
 
-  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift` and `pdf`.
-  Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr) {
+  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift` and `left`. `seen`: the
+  // sums of the row, where they are known.
+  Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr,
+                     const RowSums<T>* seen = nullptr) {
     take(x, n, k, temperature, p);
     if (k <= 0 || k >= double(n)) return without_root();
-    start();
+    start(seen ? *seen : RowSums<T>(x, n));
     if (iterate()) return b_.template split<T>();
     return far_ ? solve_shrunk() : without_root();
   }
@@ -46,8 +48,8 @@ template <class F, class T> class Solver {
   // How far (in τ) b is above the b' whose p is stored; NaN if none is.
   double shift() const { return shift_; }
 
-  // What that sweep has left of f, until the next row.
-  const T* pdf() const { return scratch_; }
+  // What that sweep has left, until the next row.
+  Left<T> left() const { return {p_, scratch_}; }
 
   // Passes over the row, partial ones counted by the elements that they touched.
   int sweeps() const { return static_cast<int>(std::ceil(touched_ / std::max<double>(double(n_), 1))); }
@@ -64,8 +66,7 @@ template <class F, class T> class Solver {
     lost_ = shrunk_ = false, far_ = !(temperature < double(kFarFrom<T>));
   }
 
-  void start() {
-    const RowSums<T> sums(x_, n_);
+  void start(const RowSums<T>& sums) {
     touched_ += sums.count();
     if (!sums.finite()) classify();
     const Moments row = sums.moments();
