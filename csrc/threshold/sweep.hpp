@@ -79,7 +79,7 @@ struct Far {
     Far far = *this;
     Sums& s = far.sums;
     if (F::kTail == Tail::exponential) {
-      const double fall = std::exp(-d), rise = std::min(1 / fall, std::numeric_limits<double>::max());
+      const double fall = std::exp(std::clamp(-d, -340.0, 340.0)), rise = 1 / fall;  // squares are finite, too
       s.lower *= fall, far.lower_square *= fall * fall;
       s.upper *= rise, far.upper_square *= rise * rise;
       return far;
