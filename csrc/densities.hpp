@@ -95,15 +95,11 @@ template <class T> struct Normal {
   [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     constexpr T inverse_unit = T(1.17741002251547469101);
     constexpr T height = T(0.39894228040143267794);
-    constexpr T centre = Polynomials<T>::kMillsCentre;
     constexpr T far = T(1e6);  // keeps a finite where the pdf is 0 long since
     const Pack<T> v = z * scale, a = v < far ? v * inverse_unit : Pack<T>{} + far;
     const Pack<T> pdf = height * exp2_minus<T>(v, v);
-    const Pack<T> shrunk = inverse<T>(a + centre);
-    const Pack<T> t = T(1) - T(2) * centre * shrunk;
-    const Pack<T> tail = pdf * shrunk * horner<T>(Polynomials<T>::kMills, t);
     const Pack<T> square = a * a;
-    return {tail, pdf, a * pdf, square, square};
+    return {pdf * mills(a), pdf, a * pdf, square, square};
   }
   static double quantile(double q) {
     const double small = q < 0.5 ? q : 1 - q, t = std::sqrt(-2 * std::log(small));
@@ -125,6 +121,16 @@ template <class T> struct Normal {
   }
 
  private:
+  // F(-a)/f(a), for an a that is not large beyond measure
+  [[gnu::always_inline]] static Pack<T> mills(Pack<T> a) {
+    using P = Polynomials<T>;
+    if constexpr (is_single<T>) {
+      return horner<T>(P::kMillsTop, a) * inverse<T>(horner<T>(P::kMillsBottom, a));
+    } else {
+      const Pack<T> shrunk = inverse<T>(a + P::kMillsCentre);
+      return shrunk * horner<T>(P::kMills, T(1) - T(2) * P::kMillsCentre * shrunk);
+    }
+  }
   // f/F, one over the Mills ratio, by its continued fraction, for a >= 20
   static double far_slope(double a) {
     double slope = a;

@@ -80,6 +80,22 @@ template <class T, class S> inline void store_some(S* to, Pack<T> values, std::s
   std::memcpy(to, list, count * sizeof(S));
 }
 
+// `count` scalars, a whole pack or fewer, and `filler` in the other lanes; and back.
+template <class T, class S>
+[[gnu::always_inline]] inline Pack<T> load_first(const S* from, std::size_t count, T filler) {
+  if (count == kLanes<T>) return load_as<T>(from);
+  if constexpr (std::is_same_v<T, S>) return load_part(from, count, filler);
+  const Pack<T> some = load_some<T>(from, count);
+  Pack<T> pack = Pack<T>{} + filler;
+  std::memcpy(&pack, &some, count * sizeof(T));
+  return pack;
+}
+
+template <class T, class S> [[gnu::always_inline]] inline void store_first(S* to, Pack<T> values, std::size_t count) {
+  if (count == kLanes<T>) return store_as<T>(to, values);
+  store_some<T>(to, values, count);
+}
+
 // n consecutive scalars of one format in the other.
 template <class T, class S> void read_all(const S* from, std::size_t n, T* to) {
   std::size_t i = 0;

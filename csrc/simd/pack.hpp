@@ -213,6 +213,9 @@ template <class T> inline bool any(Mask<T> mask) {
 }
 
 template <class P> inline double largest_lane(P pack) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<P, Pack<float>>) return _mm512_reduce_max_ps(pack);
+#endif
   double most = double(pack[0]);
   for (std::size_t i = 1; i < sizeof(P) / sizeof(pack[0]); ++i) most = std::max(most, double(pack[i]));
   return most;

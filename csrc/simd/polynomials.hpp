@@ -6,7 +6,6 @@ namespace softorder {
 template <class T> struct Polynomials;
 
 template <> struct Polynomials<float> {
-  static constexpr float kMillsCentre = 4.0;
   // relative error 2.5e-9
   static constexpr float kExp2[] = {
       0.0001546144470f,
@@ -17,19 +16,21 @@ template <> struct Polynomials<float> {
       0.6931472067f,
       1.000000000f,
   };
-  // relative error 4.8e-8
-  static constexpr float kMills[] = {
-      -4.194379621e-6f,
-      -0.0003938453318f,
-      0.0003346605482f,
-      0.003918704937f,
-      -0.008722642465f,
-      -0.01882952080f,
-      0.1513918374f,
-      -0.4675533658f,
-      0.9704095509f,
-      -1.523770296f,
-      1.893219063f,
+  // relative error of their quotient 1.4e-8
+  static constexpr float kMillsTop[] = {
+      0.01103786972f,
+      0.1064495564f,
+      0.4725321587f,
+      1.115844095f,
+      1.253314155f,
+  };
+  static constexpr float kMillsBottom[] = {
+      0.01103778015f,
+      0.1064545811f,
+      0.4834479249f,
+      1.224006023f,
+      1.688200213f,
+      1.000000000f,
   };
   // relative error 2.8e-9
   static constexpr float kArctan[] = {

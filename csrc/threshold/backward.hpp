@@ -29,19 +29,6 @@ template <class T, class S = T> struct Stretch {
   std::size_t n;
 };
 
-// As for_packs, of scalars in memory that may be narrower.
-template <class T, class S, class Work> [[gnu::always_inline]] inline void for_packs_of(const S* x, std::size_t n, Work work) {
-  std::size_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) work(load_as<T>(x + i), i, kLanes<T>);
-  if (i == n) return;
-  constexpr T nothing = -std::numeric_limits<T>::infinity();
-  if constexpr (std::is_same_v<T, S>) return work(load_part(x + i, n - i, nothing), i, n - i);
-  const Pack<T> some = load_some<T>(x + i, n - i);
-  Pack<T> last = Pack<T>{} + nothing;
-  std::memcpy(&last, &some, (n - i) * sizeof(T));
-  work(last, i, n - i);
-}
-
 // Writes f(u_i) to d and sums it against 1 and v, and against u and uv where τ wants a gradient. Without
 // kDense there is no v, and nothing is summed against it.
 template <class F, class T, bool kByTemperature, bool kDense, bool kMasked, class S>

@@ -11,16 +11,17 @@
 
 namespace softorder {
 
-// A row's threshold; a `shift` that is not NaN says that p holds what Solver::solve left there, and `pdf` f.
+// A row's threshold; a `shift` that is not NaN says that p follows from what Solver::solve has left.
 template <class T> struct Answer {
   Threshold<T> b;
   int sweeps;
   double shift = std::numeric_limits<double>::quiet_NaN();
-  const T* pdf = nullptr;
+  Left<T> left = {};
+  bool shifts() const { return shift == shift; }
 };
 
 // The same as write_topk for a far threshold.
-template <class F, class T> void write_far(const T* x, T* p, std::size_t n, Threshold<T> b, T scale) {
+template <class F, class T, class S> void write_far(const T* x, S* p, std::size_t n, Threshold<T> b, T scale) {
   T quarters[kChunk];
   in_chunks(false, 0, n, [&](std::size_t begin, std::size_t end) {
     quarter(x + begin, end - begin, quarters);
@@ -28,21 +29,25 @@ template <class F, class T> void write_far(const T* x, T* p, std::size_t n, Thre
   });
 }
 
-// p of n scores, those of a row from `at` on.
-template <class F, class T>
-void write_scores(const T* x, T* p, std::size_t n, const Answer<T>& answer, T scale, std::size_t at = 0) {
-  const Threshold<T> b = answer.b;
-  if (answer.shift == answer.shift) return shift_topk<F>(x, answer.pdf + at, p, n, b, scale, answer.shift);
-  if (std::isfinite(b.centre)) return is_far(b) ? write_far<F>(x, p, n, b, scale) : write_topk<F>(x, p, n, b, scale);
-  if (b.centre != b.centre) return std::fill(p, p + n, b.centre);
-  for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {  // see without_root
+// The same for a threshold that is not a finite number: see without_root.
+template <class F, class T, class S> void write_special(const T* x, S* p, std::size_t n, Threshold<T> b, T scale) {
+  for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
     const Pack<T> none{};
     const Pack<T> z = scores == b.centre ? none - b.rest : scores - b.centre;
     const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
     const Pack<T> p_in = z * scale < F::kMiddle ? tail : T(1) - tail;
     const Pack<T> result = scores == -std::numeric_limits<T>::infinity() ? none : p_in;
-    store_part(p + i, result, count);
+    store_first<T>(p + i, b.centre == b.centre ? result : none + b.centre, count);
   });
+}
+
+// p of n scores, those of a row from `at` on, in the format S.
+template <class F, class T, class S>
+void write_scores(const T* x, S* p, std::size_t n, const Answer<T>& answer, T scale, std::size_t at = 0) {
+  const Threshold<T> b = answer.b;
+  if (answer.shifts()) return shift_topk<F>(x, answer.left.at(at), p, n, b, scale, answer.shift);
+  if (!std::isfinite(b.centre)) return write_special<F>(x, p, n, b, scale);
+  return is_far(b) ? write_far<F>(x, p, n, b, scale) : write_topk<F>(x, p, n, b, scale);
 }
 
 // ---- the scores that take part: those whose byte is not 0
@@ -89,18 +94,17 @@ template <class F, class T> class Forward {
     const bool staged = across || (!mask_ && !(scores_.dense() && (!p_ || p_.dense())));
     length_ = apart(a_.n);
     const Scratch<T> stage(staged ? (across ? std::min(kTogether, end - begin) : 1) * length_ : 0);
-    const bool elsewhere = mask_ || (staged && p_ && !p_.dense());  // p of the solver
-    const Scratch<T> participants(mask_ ? a_.n : 0), left(kOddsOnly && elsewhere ? a_.n : 0);
+    const bool elsewhere = p_ && (mask_ || !p_.dense());  // what the solver leaves
+    const Scratch<T> participants(mask_ ? a_.n : 0), left(kShifts && elsewhere ? a_.n : 0);
     stage_ = staged ? stage.get() : nullptr, list_ = participants.get();
     for (std::size_t first = begin, count; first < end; first += count) {
       count = across ? std::min({kTogether, layout_.neighbours(first), end - first}) : 1;
-      take(first, count, false);
+      if (across || !sums_on_the_way()) take(first, count, false);
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_, a_.n};
-        T* const p = !p_ ? nullptr : elsewhere ? left.get() : p_.row(at_.row);
-        const Answer<T> answer = solve(kOddsOnly || !(staged || elsewhere) ? p : nullptr);
-        if (mask_) finish_list(answer, p);
-        else finish(answer, solver_.scale(), p);
+        const Answer<T> answer = solve(elsewhere || !p_ ? left.get() : p_.row(at_.row));
+        if (mask_) finish_list(answer);
+        else finish(answer, solver_.scale());
       }
       give(first, count);
     }
@@ -123,8 +127,7 @@ template <class F, class T> class Forward {
   }
 
  private:
-  // Whether p is shifted without its scores, so that it may be left elsewhere.
-  static constexpr bool kOddsOnly = F::kShift == Shift::odds;
+  static constexpr bool kShifts = F::kShift != Shift::none;
 
   void run_together(const std::size_t* sorted, std::size_t count) {
     using Rows = Tile<F, T>;
@@ -144,7 +147,7 @@ template <class F, class T> class Forward {
       tile.solve(stage_, rows, lanes);
       for (std::size_t i = 0; i < lanes; ++i) {
         at_ = {sorted[i], i * n, length_of(a_, sorted[i])};
-        finish(complete(rows[i]), tile.scale(i), nullptr);
+        finish(complete(rows[i]), tile.scale(i));
       }
       count -= lanes;
     }
@@ -163,9 +166,7 @@ template <class F, class T> class Forward {
           scores_.read(at_.row, begin, end, stage_ + begin);
         });
       }
-      T* const p = p_ && p_.dense() ? p_.row(at_.row) : nullptr;
-      const Answer<T> answer = solve(kOddsOnly || !staged ? p : nullptr);
-      finish(answer, solver_.scale(), p);
+      finish(solve(p_ && p_.dense() ? p_.row(at_.row) : nullptr), solver_.scale());
     }
   }
 
@@ -187,7 +188,7 @@ template <class F, class T> class Forward {
         at_ = {first + i, i * length_, a_.n};
         const Answer<T> answer = complete(rows[i]);
         if (!direct) {
-          finish(answer, tile.scale(i), nullptr);
+          finish(answer, tile.scale(i));
           continue;
         }
         note(answer);
@@ -236,10 +237,28 @@ template <class F, class T> class Forward {
     });
   }
 
+  // Whether a row is summed while it is copied.
+  bool sums_on_the_way() const {
+    const bool copied = stage_ && !mask_ && scores_.gapless() && !(p_ && p_.across());
+    return copied && team_.size == 1 && a_.n > 0 && a_.n <= kSample;
+  }
+
+  // `p`: where the solver may leave what is to be shifted.
   Answer<T> solve(T* p) {
-    const std::size_t n = mask_ ? list() : at_.n;
-    const Threshold<T> b = solver_.solve(mask_ ? list_ : whole(), n, k(at_.row), temperature(at_.row), p);
-    return {b, solver_.sweeps(), solver_.shift(), solver_.pdf()};
+    Threshold<T> b;
+    const double k = this->k(at_.row), temperature = this->temperature(at_.row);
+    if (mask_) {
+      const std::size_t count = list();
+      b = solver_.solve(list_, count, k, temperature, p);
+    } else if (sums_on_the_way()) {
+      scores_.with_row(at_.row, [&](auto* from) {
+        const RowSums<T> seen(from, at_.n, whole());
+        b = solver_.solve(whole(), at_.n, k, temperature, p, &seen);
+      });
+    } else {
+      b = solver_.solve(whole(), at_.n, k, temperature, p);
+    }
+    return {b, solver_.sweeps(), solver_.shift(), solver_.left()};
   }
 
   // The scores of the row that take part. Every member of the team lists its own, behind those before it.
@@ -295,44 +314,46 @@ template <class F, class T> class Forward {
     if (a_.sweeps) a_.sweeps[at_.row] = answer.sweeps;
   }
 
-  // Where p of the row may be written, if anywhere, and whether that is all.
-  T* place_of_p() const { return p_.dense() ? p_.row(at_.row) : stage_ ? whole() : nullptr; }
-  bool written() const { return p_.dense() || p_.across(); }
-
-  // p of the scores that were listed; `left`: where the solver may have left what is to be shifted.
-  void finish_list(const Answer<T>& answer, T* left) {
+  // p of a row that lies across the memory is written in the place of its copy.
+  void finish(const Answer<T>& answer, T scale) {
     note(answer);
     if (!p_) return;
-    T *const list = answer.shift == answer.shift ? left : list_, *const dense = place_of_p();
-    const T* next[Team::kMost];
-    team_.split(at_.n, [&](std::size_t, std::size_t, int member) {
-      const std::size_t start = starts_[member], count = starts_[member + 1] - start;
-      write_scores<F>(list + start, list + start, count, answer, solver_.scale());
-      next[member] = list + start;
-    });
-    in_parts(dense && written(), [&](const std::uint8_t* part, std::size_t at, std::size_t stop, int member) {
-      T buffer[kChunk];
-      T* const p = dense ? dense + at : buffer;
-      next[member] = unlist(next[member], part, p, stop - at);
-      if (answer.b.centre != answer.b.centre) std::fill(p, p + (stop - at), answer.b.centre);  // all of a NaN row
-      if (!written()) p_.write(at_.row, at, stop, p);
+    team_.split(at_.n, [&](std::size_t begin, std::size_t end, int) {
+      in_chunks(in_place() && (p_.across() || p_.gapless()), begin, end, [&](std::size_t at, std::size_t stop) {
+        T buffer[kChunk];
+        const T* const x = part(at, stop, buffer);
+        const auto write = [&](auto* p) { write_scores<F>(x, p, stop - at, answer, scale, at); };
+        if (p_.across()) return write(whole() + at);
+        if (p_.gapless()) return p_.with_row(at_.row, [&](auto* p) { write(p + at); });
+        write(buffer);
+        p_.write(at_.row, at, stop, buffer);
+      });
     });
   }
 
-  // `left`: where the solver may have left what is to be shifted.
-  void finish(const Answer<T>& answer, T scale, const T* left) {
+  // The same where only the scores of the list take part: from these, put back in their places, or, where they are
+  // many and p is to be evaluated anyway, from the row.
+  void finish_list(const Answer<T>& answer) {
     note(answer);
     if (!p_) return;
-    T* const dense = place_of_p();
-    const bool shifts = answer.shift == answer.shift;
-    team_.split(at_.n, [&](std::size_t begin, std::size_t end, int) {
-      in_chunks(written() && in_place(), begin, end, [&](std::size_t at, std::size_t stop) {
-        T buffer[kChunk];
-        T* const p = dense ? dense + at : buffer;
-        if (shifts && left != dense) std::copy(left + at, left + stop, p);
-        write_scores<F>(shifts && kOddsOnly ? p : part(at, stop, buffer), p, stop - at, answer, scale, at);
-        if (!written()) p_.write(at_.row, at, stop, p);
-      });
+    const Threshold<T> b = answer.b;
+    const bool plain = !answer.shifts() && std::isfinite(b.centre) && !is_far(b);
+    const bool from_row = plain && 2 * starts_[team_.size] > at_.n;
+    const T* next[Team::kMost];
+    team_.split(at_.n, [&](std::size_t, std::size_t, int member) {
+      T* const list = list_ + starts_[member];
+      const std::size_t count = starts_[member + 1] - starts_[member];
+      if (!from_row) write_scores<F>(list, list, count, answer, solver_.scale(), starts_[member]);
+      next[member] = list;
+    });
+    T* const dense = p_.dense() ? p_.row(at_.row) : p_.across() ? whole() : nullptr;
+    in_parts(dense && in_place(), [&](const std::uint8_t* bytes, std::size_t at, std::size_t stop, int member) {
+      T buffer[kChunk];
+      T* const p = dense ? dense + at : buffer;
+      if (from_row) write_some<F>(part(at, stop, buffer), bytes, p, stop - at, b, solver_.scale());
+      else next[member] = unlist(next[member], bytes, p, stop - at);
+      if (b.centre != b.centre) std::fill(p, p + (stop - at), b.centre);  // all of a NaN row
+      if (!dense) p_.write(at_.row, at, stop, p);
     });
   }
 

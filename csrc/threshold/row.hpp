@@ -35,25 +35,16 @@ template <class T> Moments robust_moments(const T* x, std::size_t n) {
 template <class T> class RowSums {
  public:
   RowSums(const T* x, std::size_t n) : x_(x), n_(n), origin_(x[0]) {
-    constexpr std::size_t chunk = 64, packs = chunk / kLanes<T>, ways = std::min<std::size_t>(packs, 4);
-    const std::size_t stride = n <= kSample ? chunk : n / (kSample / chunk);
-    Pack<T> sums[ways] = {}, squares[ways] = {}, peak{};
-    for (std::size_t begin = 0; begin + chunk <= n; begin += stride, count_ += chunk) {
-#pragma GCC unroll 16
-      for (std::size_t i = 0; i < packs; ++i) {
-        const Pack<T> z = load(x + begin + i * kLanes<T>) - origin_, square = z * z;
-        sums[i % ways] += z, squares[i % ways] += square, peak = larger<T>(peak, square);
-      }
-    }
-    const std::size_t rest = n <= kSample ? n % chunk : 0;
-    for_packs(x + n - rest, rest, [&](Pack<T> scores, std::size_t, std::size_t lanes) {
-      constexpr T infinity = std::numeric_limits<T>::infinity();
-      const bool whole = lanes == kLanes<T>;
-      const Pack<T> z = (whole || scores != -infinity ? scores : Pack<T>{} + origin_) - origin_;  // NaN stays
-      sums[0] += z, squares[0] += z * z, peak = larger<T>(peak, z * z), count_ += double(lanes);
+    sum([x](std::size_t i, std::size_t count) { return load_first<T>(x + i, count, kNothing); });
+  }
+
+  // Of a row in another format, no longer than a sample, which is copied on the way.
+  template <class S> RowSums(const S* from, std::size_t n, T* to) : x_(to), n_(n) {
+    read_all(from, 1, &origin_);
+    sum([from, to](std::size_t i, std::size_t count) {
+      const Pack<T> scores = load_first<T>(from + i, count, kNothing);
+      return store_part(to + i, scores, count), scores;
     });
-    for (std::size_t i = 1; i < ways; ++i) sums[0] += sums[i], squares[0] += squares[i];
-    mean_ = sum_lanes(sums[0]) / count_, square_ = sum_lanes(squares[0]), peak_ = largest_lane(peak);
   }
 
   double count() const { return count_; }
@@ -67,6 +58,31 @@ template <class T> class RowSums {
   }
 
  private:
+  static constexpr T kNothing = -std::numeric_limits<T>::infinity();
+
+  // `scores(i, count)`: those from i on, and -inf in the lanes behind them.
+  template <class Scores> [[gnu::always_inline]] void sum(Scores scores) {
+    constexpr std::size_t chunk = 64, packs = chunk / kLanes<T>, ways = std::min<std::size_t>(packs, 4);
+    const std::size_t stride = n_ <= kSample ? chunk : n_ / (kSample / chunk);
+    Pack<T> sums[ways] = {}, squares[ways] = {}, peak{};
+    const T origin = origin_;
+    for (std::size_t begin = 0; begin + chunk <= n_; begin += stride, count_ += chunk) {
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < packs; ++i) {
+        const Pack<T> z = scores(begin + i * kLanes<T>, kLanes<T>) - origin, square = z * z;
+        sums[i % ways] += z, squares[i % ways] += square, peak = larger<T>(peak, square);
+      }
+    }
+    for (std::size_t at = n_ <= kSample ? n_ / chunk * chunk : n_; at < n_; at += kLanes<T>) {
+      const std::size_t lanes = std::min(kLanes<T>, n_ - at);
+      const Pack<T> some = scores(at, lanes);
+      const Pack<T> z = (lanes == kLanes<T> || some != kNothing ? some : Pack<T>{} + origin) - origin;  // NaN stays
+      sums[0] += z, squares[0] += z * z, peak = larger<T>(peak, z * z), count_ += double(lanes);
+    }
+    for (std::size_t i = 1; i < ways; ++i) sums[0] += sums[i], squares[0] += squares[i];
+    mean_ = sum_lanes(sums[0]) / count_, square_ = sum_lanes(squares[0]), peak_ = largest_lane(peak);
+  }
+
   const T* x_;
   std::size_t n_;
   T origin_;

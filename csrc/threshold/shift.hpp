@@ -11,24 +11,25 @@
 namespace softorder {
 
 // Logistic: the odds p/(1 - p) fall by e^-shift. What is certain stays so.
-template <class T> void shift_odds(T* p, std::size_t n, double shift) {
+template <class T, class S> void shift_odds(const T* left, S* p, std::size_t n, double shift) {
   const T fall = static_cast<T>(std::exp(-shift)), change = static_cast<T>(std::expm1(-shift));
-  for_packs(p, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
+  for_packs(left, n, [&](Pack<T> before, std::size_t i, std::size_t count) {
     const Pack<T> share = inverse<T>(T(1) + before * change);
-    store_part(p + i, before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share, count);
+    store_first<T>(p + i, before < T(0.5) ? before * fall * share : T(1) - (T(1) - before) * share, count);
   });
 }
 
 // Cauchy, with d for the shift: atan(u + d) - atan(u) = atan(d/(1 + u (u + d))). A series does for |d| <= 0.1, and
 // from |u| = 10^9 on nothing changes.
-template <class T> void shift_angle(const T* x, T* p, std::size_t n, Threshold<T> b, T scale, T shift) {
+template <class T, class S>
+void shift_angle(const T* x, const T* left, S* p, std::size_t n, Threshold<T> b, T scale, T shift) {
   constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
     const Pack<T> u = ((scores - b.centre) - b.rest) * scale;
     const Pack<T> slope = shift * inverse<T>(T(1) + u * (u + shift)), square = slope * slope;
     const Pack<T> turn = inverse_pi * slope * (T(1) - square * (T(1.0 / 3) - T(0.2) * square));
-    const Pack<T> before = count == kLanes<T> ? load(p + i) : load_part(p + i, count, T(0));
-    store_part(p + i, absolute<T>(u) < T(1e9) ? before - turn : before, count);
+    const Pack<T> before = count == kLanes<T> ? load(left + i) : load_part(left + i, count, T(0));
+    store_first<T>(p + i, absolute<T>(u) < T(1e9) ? before - turn : before, count);
   });
 }
 
@@ -54,14 +55,14 @@ template <class T> class NormalShift {
     }
   }
 
-  void shift(const T* x, const T* pdf, T* p, std::size_t n, Threshold<T> b, T scale) const {
+  template <class S> void shift(const T* x, Left<T> left, S* p, std::size_t n, Threshold<T> b, T scale) const {
     for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const bool whole = count == kLanes<T>;
       const Pack<T> v = ((scores - b.centre) - b.rest) * scale + shift_;
-      const Pack<T> f = whole ? load(pdf + i) : load_part(pdf + i, count, T(0));
-      const Pack<T> before = whole ? load(p + i) : load_part(p + i, count, T(0));
+      const Pack<T> f = whole ? load(left.pdf + i) : load_part(left.pdf + i, count, T(0));
+      const Pack<T> before = whole ? load(left.p + i) : load_part(left.p + i, count, T(0));
       const Pack<T> after = larger<T>(before - f * horner<T>(coefficients_, v), Pack<T>{});
-      store_part(p + i, f > T(0) ? after : before, count);
+      store_first<T>(p + i, f > T(0) ? after : before, count);
     });
   }
 
@@ -70,12 +71,12 @@ template <class T> class NormalShift {
   T coefficients_[kTerms], shift_;
 };
 
-// `b`: where p belongs, `shift` τ above the threshold of what p holds; `pdf`: what the same sweep has left of f.
-template <class F, class T>
-void shift_topk(const T* x, const T* pdf, T* p, std::size_t n, Threshold<T> b, T scale, double shift) {
-  if constexpr (F::kShift == Shift::odds) shift_odds(p, n, shift);
-  if constexpr (F::kShift == Shift::angle) shift_angle(x, p, n, b, scale, T(shift));
-  if constexpr (F::kShift == Shift::taylor) NormalShift<T>(shift).shift(x, pdf, p, n, b, scale);
+// From what a sweep has left to p at b, which is `shift` τ above the threshold of that sweep.
+template <class F, class T, class S>
+void shift_topk(const T* x, Left<T> left, S* p, std::size_t n, Threshold<T> b, T scale, double shift) {
+  if constexpr (F::kShift == Shift::odds) shift_odds(left.p, p, n, shift);
+  if constexpr (F::kShift == Shift::angle) shift_angle(x, left.p, p, n, b, scale, T(shift));
+  if constexpr (F::kShift == Shift::taylor) NormalShift<T>(shift).shift(x, left, p, n, b, scale);
 }
 
 }  // namespace softorder

@@ -24,11 +24,13 @@ template <class F, class T> class Solver {
   // `scratch` holds scratch_size(n) elements.
   static std::size_t scratch_size(std::size_t n) { return n + 16 * (Team::kMost + 1); }
 
-  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift` and `pdf`.
-  Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr) {
+  // Where `p` is given, a sweep may leave F((x - b')/τ) there for a b' near b: see `shift` and `left`. `seen`: the
+  // sums of the row, where they are known.
+  Threshold<T> solve(const T* x, std::size_t n, double k, double temperature, T* p = nullptr,
+                     const RowSums<T>* seen = nullptr) {
     take(x, n, k, temperature, p);
     if (k <= 0 || k >= double(n)) return without_root();
-    start();
+    start(seen ? *seen : RowSums<T>(x, n));
     if (iterate()) return b_.template split<T>();
     return far_ ? solve_shrunk() : without_root();
   }
@@ -46,8 +48,8 @@ template <class F, class T> class Solver {
   // How far (in τ) b is above the b' whose p is stored; NaN if none is.
   double shift() const { return shift_; }
 
-  // What that sweep has left of f, until the next row.
-  const T* pdf() const { return scratch_; }
+  // What that sweep has left, until the next row.
+  Left<T> left() const { return {p_, scratch_}; }
 
   // Passes over the row, partial ones counted by the elements that they touched.
   int sweeps() const { return static_cast<int>(std::ceil(touched_ / std::max<double>(double(n_), 1))); }
@@ -64,8 +66,7 @@ template <class F, class T> class Solver {
     lost_ = shrunk_ = false, far_ = !(temperature < double(kFarFrom<T>));
   }
 
-  void start() {
-    const RowSums<T> sums(x_, n_);
+  void start(const RowSums<T>& sums) {
     touched_ += sums.count();
     if (!sums.finite()) classify();
     const Moments row = sums.moments();
@@ -180,17 +181,18 @@ template <class F, class T> class Solver {
       std::size_t near = 0;
       Far far;
       if (narrow) far = sweep_far(radius, near);
-      Sums sums = narrow ? far.total<F>() : sweep_all();
-      if (near > 0) sums += sweep_near(near, 0);
+      const bool aimed = F::kTail != Tail::hyperbola && near > 0 && guard_ > 4 * temperature_;
+      const double at = aimed ? aim(far, near) : 0;  // relative to b
+      Sums sums = narrow ? sums_at(far, near, at) : sweep_all();
       const double residual = sums.residual(k_);
       // an infinity that the sample has missed shows when nothing else fits
       if (!classified_ && (residual != residual || (turn == 3 && n_ > kSample))) classify();
       if (residual != residual) return false;
-      around.update(0, residual);
-      if (in_gap<F, T>(sums, k_)) return balance_gap();
-      double move = step<F>(sums, k_) * temperature_;
+      around.update(at, residual);
+      if (at == 0 && in_gap<F, T>(sums, k_)) return balance_gap();
+      double move = at + step<F>(sums, k_) * temperature_;
       if (F::kTail == Tail::hyperbola && near == 0) move = heavy_move(sums, move);
-      if (settled<F, T>(sums, k_, move / temperature_, n_)) {
+      if (at == 0 && settled<F, T>(sums, k_, move / temperature_, n_)) {
         if (!narrow && p_) note_shift(move / temperature_);
         return b_.add(move), true;
       }
@@ -204,7 +206,7 @@ template <class F, class T> class Solver {
       if (2 * near > n_) crowded_ = radius;
       // hyperbolas around an empty list are a better model than their Taylor polynomial
       else if (near > 0 || (narrow && F::kTail != Tail::hyperbola)) {
-        const Outcome outcome = solve_near(far, sums, near, around, move);
+        const Outcome outcome = solve_near(far, sums, near, at, around, move);
         if (outcome == Outcome::solved) return classified_ ? has_root() : true;
         if (outcome == Outcome::close) {
           b_.add(move);
@@ -280,13 +282,14 @@ template <class F, class T> class Solver {
   // it wants a new list. outside: the root is behind the end b + move of the interval searched.
   enum class Outcome { solved, close, outside };
 
-  Outcome solve_near(Far far, Sums sums, std::size_t near, Bracket<T> around, double& move) {
+  // `sums` are those at b + `at`.
+  Outcome solve_near(Far far, Sums sums, std::size_t near, double at, Bracket<T> around, double& move) {
     bool low_known = around.low >= -guard_, high_known = around.high <= guard_;
     around.cut(-guard_, guard_);
     const double range = exact_range(sums);
     // without a true bracket a long search means a bad guess: better to start again
     const double most = selected_ ? kInfinity : touched_ + 1.2 * double(n_);
-    double base = 0, at = 0;  // the list's centre relative to b, and where we are relative to that
+    double base = 0;  // the list's centre relative to b; `at` is relative to that
     double best = kInfinity, span = 2 * list_radius();
     for (int turn = 0; turn < kMaxSweeps && touched_ < most; ++turn) {
       const double residual = sums.residual(k_), change = step<F>(sums, k_) * temperature_;
@@ -325,8 +328,7 @@ template <class F, class T> class Solver {
       if (around.knows(rounded)) rounded = around.middle();
       if (rounded == at || around.knows(rounded)) return finish_near(base + next, range, move);
       at = rounded;
-      sums = sweep_near(near, at);
-      sums += far.moved<F>(at / temperature_).template total<F>();
+      sums = sums_at(far, near, at);
     }
     return move = kNone, Outcome::outside;
   }
@@ -400,9 +402,40 @@ template <class F, class T> class Solver {
     return double(near) < 0.25 * expected - 8 || double(near) > 4 * expected + 32;
   }
 
-  Sums sweep_near(std::size_t near, double at) {
+  // Of far and listed scores, at a place relative to the list's centre.
+  Sums sums_at(const Far& far, std::size_t near, double at) {
+    Sums sums = (at == 0 ? far : far.moved<F>(at / temperature_)).template total<F>();
+    if (near == 0) return sums;
     touched_ += double(near);
-    return sweep<F>(scratch_, near, Threshold<T>{T(at), 0}, scale_);
+    return sums += sweep<F>(scratch_, near, Threshold<T>{T(at), 0}, scale_);
+  }
+
+  // Where b would be, relative to the list's centre, if the scores of the list were certain: a good place to begin
+  // where τ is small beside the guard. By counting, which costs little.
+  double aim(const Far& far, std::size_t near) {
+    const Sums others = far.total<F>();
+    const double wanted = k_ - others.above - (others.lower - others.upper);
+    double low = -guard_, high = guard_, above_low = double(near), above_high = 0, at = 0;
+    if (!(wanted > 0 && wanted < double(near))) return 0;
+    for (int turn = 0; turn < 4; ++turn) {
+      const double above = count_near(near, at + F::kMiddle * temperature_);
+      if (std::abs(above - wanted) < 0.75) break;
+      if (above > wanted) low = at, above_low = above;
+      else high = at, above_high = above;
+      const double share = (above_low - wanted) / (above_low - above_high);
+      at = double(T(low + (high - low) * std::clamp(share, 0.05, 0.95)));
+    }
+    return at;
+  }
+
+  // How many scores of the list are above a place.
+  double count_near(std::size_t near, double at) {
+    touched_ += 0.1 * double(near);
+    Mask<T> count{};
+    for (std::size_t i = 0; i < near; i += kLanes<T>) {
+      count += load_first<T>(scratch_ + i, std::min(kLanes<T>, near - i), -std::numeric_limits<T>::infinity()) > T(at);
+    }
+    return -sum_lanes(count);
   }
 
   // ---- when the model fails: start again from the hard threshold

@@ -9,6 +9,7 @@
 
 #include "densities.hpp"
 #include "simd/compress.hpp"
+#include "simd/convert.hpp"
 
 namespace softorder {
 
@@ -30,11 +31,16 @@ template <class F, class T> [[gnu::always_inline]] inline Values<T> values_at(Pa
 }
 
 // Calls work(pack, index, count) on [0, n) in packs, the last one filled up with -inf, which takes
-// no part in any sum.
-template <class T, class Work> [[gnu::always_inline]] inline void for_packs(const T* x, std::size_t n, Work work) {
+// no part in any sum. In memory scalars may be narrower.
+template <class T, class S, class Work>
+[[gnu::always_inline]] inline void for_packs_of(const S* x, std::size_t n, Work work) {
   std::size_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) work(load(x + i), i, kLanes<T>);
-  if (i < n) work(load_part(x + i, n - i, -std::numeric_limits<T>::infinity()), i, n - i);
+  for (; i + kLanes<T> <= n; i += kLanes<T>) work(load_as<T>(x + i), i, kLanes<T>);
+  if (i < n) work(load_first<T>(x + i, n - i, -std::numeric_limits<T>::infinity()), i, n - i);
+}
+
+template <class T, class Work> [[gnu::always_inline]] inline void for_packs(const T* x, std::size_t n, Work work) {
+  for_packs_of<T>(x, n, work);
 }
 
 // What one sweep learns about Σ F((x_i - b)/τ). Below and above b are summed apart, as tails, so
@@ -73,7 +79,7 @@ struct Far {
     Far far = *this;
     Sums& s = far.sums;
     if (F::kTail == Tail::exponential) {
-      const double fall = std::exp(-d), rise = std::min(1 / fall, std::numeric_limits<double>::max());
+      const double fall = std::exp(std::clamp(-d, -340.0, 340.0)), rise = 1 / fall;  // squares are finite, too
       s.lower *= fall, far.lower_square *= fall * fall;
       s.upper *= rise, far.upper_square *= rise * rise;
       return far;
@@ -259,14 +265,26 @@ Sums sweep(const T* x, std::size_t n, Threshold<T> b, T scale, Left<T> left = {}
   return total;
 }
 
-template <class F, class T>
-void write_topk(const T* x, T* p, std::size_t n, Threshold<T> b, T scale) {
+template <class F, class T> [[gnu::always_inline]] inline Pack<T> topk_at(Pack<T> scores, Threshold<T> b, T scale) {
+  const Pack<T> z = (scores - b.centre) - b.rest;
+  const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
+  const Pack<T> place = F::kMiddle == 0 ? z : z * scale;
+  return place < F::kMiddle ? tail : T(1) - tail;
+}
+
+// p, in its own format S.
+template <class F, class T, class S> void write_topk(const T* x, S* p, std::size_t n, Threshold<T> b, T scale) {
   for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
-    const Pack<T> z = (scores - b.centre) - b.rest;
-    const Pack<T> tail = values_at<F, T>(z, Pack<T>{} + scale).tail;
-    const Pack<T> place = F::kMiddle == 0 ? z : z * scale;
-    const Pack<T> result = place < F::kMiddle ? tail : T(1) - tail;
-    store_part(p + i, result, count);
+    store_first<T>(p + i, topk_at<F>(scores, b, scale), count);
+  });
+}
+
+// The same, and 0 for what does not take part.
+template <class F, class T>
+void write_some(const T* x, const std::uint8_t* part, T* p, std::size_t n, Threshold<T> b, T scale) {
+  for_packs(x, n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
+    const Mask<T> named = named_lanes<T>(part + i, count);
+    store_part(p + i, named ? topk_at<F>(scores, b, scale) : Pack<T>{}, count);
   });
 }
 
