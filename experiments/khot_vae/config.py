@@ -58,9 +58,11 @@ PRESETS = {
     "medium": replace(
         _PAPER,
         codes=tuple(replace(code, data=("mnist",)) for code in _PAPER.codes),
-        epochs=10,
+        training=12_800,
+        test=2_000,
+        epochs=4,
         learning_rate=1e-3,
-        seeds=5,
+        seeds=3,
     ),
     "paper": _PAPER,
 }

@@ -16,6 +16,12 @@ class Config(Training):
 
 PRESETS = {
     "quick": Config(**TRAINING["quick"], seeds=1, fixed=(10, 30, 50, 100)),
-    "medium": Config(**TRAINING["medium"], seeds=5, fixed=(10, 20, 30, 50, 100)),
+    # Half the network, a fifth of the images, half the batch: more steps in less time.
+    "medium": Config(
+        **TRAINING["medium"]
+        | {"training": 12_800, "epochs": 8, "batch": 64, "hidden": (256, 128), "gate_rate": 2e-2},
+        seeds=5,
+        fixed=(10, 30, 50, 100),
+    ),
     "paper": Config(**TRAINING["paper"], seeds=5),
 }

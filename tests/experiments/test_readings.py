@@ -223,6 +223,24 @@ def test_examples_of_the_docstrings(name):
 # ---- experiments -------------------------------------------------------------------------------
 
 
+def test_what_a_variant_brings_is_said_beside_the_base():
+    arms = {
+        "n = 3, as quick": [0.70, 0.71, 0.72],
+        "n = 3, more": [0.80, 0.81, 0.825],
+        "n = 3, other": [0.72, 0.70, 0.71],
+        "n = 3, once": [0.9],
+    }
+    trials = _trials("whole", **arms)
+    trials.config = {"variants": ["as quick"], "methods": ["laplace"]}
+    paper = _paper("whole", **{"n = 3, laplace": "93.1"})
+    read = import_module("experiments.large_mnist_sort.reading").read
+    assert read(trials, paper) == [
+        "Beside as quick (71.0 ± 2.5 %) for n = 3: more than chance is +10.2 points by more; "
+        "not told apart: other (+0.0 points); once: one seed is too few to tell.",
+        "The best, once, is 3.1 points below the paper's.",
+    ]
+
+
 def _read(name: str, trials: Trials) -> str:
     experiment = catalogue.get(name)
     return sentences.reading(experiment, Paper.of(experiment), trials)
