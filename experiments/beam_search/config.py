@@ -97,7 +97,7 @@ PRESETS = {
         fine_rate=5e-4,
         temperature=0.1,
         seeds=3,
-        arms=ARMS[:4],
+        arms=(ARMS[0], ARMS[1], ARMS[3]),
     ),
     # Three words at once: what was said wrongly is read again for a long time.
     "long": Config(

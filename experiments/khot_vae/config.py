@@ -60,7 +60,7 @@ PRESETS = {
         codes=tuple(replace(code, data=("mnist",)) for code in _PAPER.codes),
         training=12_800,
         test=2_000,
-        epochs=4,
+        epochs=3,
         learning_rate=1e-3,
         seeds=3,
     ),

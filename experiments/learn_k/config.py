@@ -19,7 +19,7 @@ PRESETS = {
     # Half the network, a fifth of the images, half the batch: more steps in less time.
     "medium": Config(
         **TRAINING["medium"]
-        | {"training": 12_800, "epochs": 8, "batch": 64, "hidden": (256, 128), "gate_rate": 2e-2},
+        | {"training": 12_800, "epochs": 6, "batch": 64, "hidden": (256, 128), "gate_rate": 2e-2},
         seeds=5,
         fixed=(10, 30, 50, 100),
     ),
