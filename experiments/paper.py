@@ -26,6 +26,7 @@ class Paper:
     findings: str = ""  #: what figures of the paper show, where it gives no numbers
     data: str = ""  #: that the figures are of; beside trials with other data they are not shown
     other_data: Mapping[str, PerArm] = field(default_factory=dict)  #: figures of these
+    not_run: Mapping[str, str] = field(default_factory=dict)  #: why, of presets without results
 
     @classmethod
     def of(cls, experiment: Experiment) -> Paper:

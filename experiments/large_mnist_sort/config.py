@@ -43,7 +43,6 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "as quick": {},
     "channels × 4": {"channels": (32, 64)},
     "steps × 5": {"steps": 5_000},
-    "steps × 10": {"steps": 10_000},
     "images per step × 4": {"images": 384},
     "every image in 8 lists": {"regroup": 8},
     "start at τ 2": {"temperature": 2.0},

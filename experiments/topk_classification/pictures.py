@@ -34,7 +34,7 @@ def pictures(name: str, quick: bool, setting: Setting) -> Data:
     splits = (train, validation, whole(test, images.test_labels))
     classes = 1 + int(images.labels.max())
     model = partial(small, classes) if quick else partial(resnet18, classes)
-    epochs = 3 if quick else 200
+    epochs = 2 if quick else 200
     rate = 1e-2 if quick else 1e-3
     return Data(name, *splits, classes, model, epochs=epochs, batch=100, rate=rate)
 

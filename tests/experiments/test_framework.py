@@ -9,7 +9,7 @@ from experiments import catalogue, contents, docs
 from experiments.experiment import Setting
 from experiments.paper import Paper, beside
 from experiments.running import Order, run
-from experiments.trials import Column, Trials
+from experiments.trials import RESULTS, Column, Trials
 from softorder.cli import main
 from tests.experiments.toy import Config, Toy
 
@@ -147,6 +147,20 @@ def test_every_experiment_is_complete(name):
         assert paper.differences[preset]
         assert config.seeds >= 1
         assert len(set(experiment.arms(config))) == len(experiment.arms(config)) > 0
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_preset_has_all_its_results_or_a_reason_for_none(name):
+    """The paper's settings may be begun; everything else is run, all of it."""
+    experiment, paper = catalogue.get(name), Paper.of(catalogue.get(name))
+    kept = {path.stem: Trials.read(path) for path in RESULTS.glob(f"{name}/*.json")}
+    assert kept.keys() <= experiment.presets.keys()
+    assert paper.not_run.keys() == experiment.presets.keys() - kept.keys()
+    assert all(reason.endswith(".") for reason in paper.not_run.values())
+    for preset in kept.keys() - {"paper"}:
+        config = experiment.presets[preset]
+        wanted = {(arm, seed) for arm in experiment.arms(config) for seed in range(config.seeds)}
+        assert {(r["arm"], r["seed"]) for r in kept[preset].records} == wanted
 
 
 @pytest.mark.parametrize("name", catalogue.names())
