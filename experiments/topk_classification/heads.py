@@ -21,7 +21,7 @@ _EPOCHS = 4
 HEADS = {"kanji_features": "kanji"}  #: and the characters that they are features of
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def heads(name: str, quick: bool, setting: Setting, width: int = 128) -> Data:
     """Features (rows, width) of all images. Every head starts as the softmax one.
 

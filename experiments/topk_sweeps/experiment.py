@@ -38,10 +38,11 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
 
     @cache
     def temperature(method: str) -> float:
-        """Chosen once, halfway between k = 1 and k = 5."""
+        """Chosen once, halfway between k = 1 and k = 5, of the widest network."""
         protocol = Protocol(config.m, config.top1)
         start = mixture(0.5, protocol) if method == METHOD else Candidate("softmax", "1")
-        return tuned(data(None), start, config.tuning).temperature
+        widest = max(config.widths, default=None)
+        return tuned(data(widest), start, config.tuning).temperature
 
     def trial(arm: str, seed: int) -> Figures:
         point = named(config)[arm]

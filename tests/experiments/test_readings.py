@@ -342,6 +342,19 @@ def test_mixtures_are_judged_by_their_pairs():
     assert "In top-5 accuracy a mixture of several k beats k = 5 alone in 0 of 2" in said(0.1)
 
 
+def test_half_is_not_most():
+    trials = Trials("title", {"data": "made up"})
+    for seed in range(5):
+        noise = 0.001 * (seed * 7 % 5)
+        for method, gain in (("laplace", 0.1), ("logistic", -0.1)):
+            for k, top in (("5", 0.5), ("1 to 5", 0.5 + gain + 0.01 * noise)):
+                figures = {"top1": top + noise, "top5": top + noise}
+                trials.add(f"{method}, k = {k}", seed, figures)
+    said = _read("topk_classification", trials)
+    assert "alone in 1 of 2 comparisons, loses in 1" in said
+    assert "for most methods, as the paper says, does not show" in said
+
+
 def test_bias_that_repetitions_cannot_show_is_none():
     def said(bias: float) -> str:
         trials = Trials("title", {"repetitions": 10_000})

@@ -13,15 +13,8 @@ from experiments.trials import Trials
 from tests.experiments.test_data import write_kanji
 
 # Other sweeps run on digits, with the tiny configurations of all experiments.
-TINY = replace(
-    PRESETS["kanji"],
-    small=True,
-    losses=(),
-    shares=(),
-    ms=(),
-    widths=(8,),
-    tuning=(1.0,),
-)
+TINY = replace(PRESETS["kanji"], small=True, widths=(8,), tuning=(1.0,))
+EVERY = replace(PRESETS["quick"], widths=(8, 16), m=16)
 
 
 def test_shares_are_of_k_1_and_5():
@@ -33,7 +26,7 @@ def test_shares_are_of_k_1_and_5():
 
 
 def test_m_is_all_that_varies_with_m():
-    points = [point for point in named(PRESETS["kanji"]).values() if point.sweep == "m"]
+    points = [point for point in named(EVERY).values() if point.sweep == "m"]
     assert [p.candidate.protocol.m for p in points] == [p.x for p in points]
     assert len({replace(p.candidate, protocol=points[0].candidate.protocol) for p in points}) == 1
 
@@ -49,8 +42,8 @@ def test_heads_are_tuned_from_the_original(tmp_path):
 
 
 def test_every_sweep_is_drawn(tmp_path):
-    trials = _trials(**{arm: [0.5, 0.6] for arm in named(PRESETS["kanji"])})
-    assert {point.sweep for point in named(PRESETS["kanji"]).values()} == SWEEPS.keys()
+    trials = _trials(**{arm: [0.5, 0.6] for arm in named(EVERY)})
+    assert {point.sweep for point in named(EVERY).values()} == SWEEPS.keys()
     draw(trials, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 10_000
 
