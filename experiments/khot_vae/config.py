@@ -55,7 +55,8 @@ PRESETS = {
         learning_rate=1e-3,
         seeds=1,
     ),
-    "medium": replace(
+    # Fewer steps than quick, for several seeds.
+    "seeds": replace(
         _PAPER,
         codes=tuple(replace(code, data=("mnist",)) for code in _PAPER.codes),
         training=12_800,
