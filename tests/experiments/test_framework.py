@@ -116,6 +116,15 @@ def test_the_papers_figures_stand_beside_ours():
     assert rows["bisection"][1:4] == ["not run here", "-", "43.0 ± 0.00"]
 
 
+def test_no_figures_of_the_paper_stand_beside_variants_of_our_own():
+    experiment = catalogue.get("large_mnist_sort")
+    trials = Trials("title", experiment.config("why"))
+    trials.add("n = 3, as quick", 0, {"whole": 0.5, "places": 0.6, "temperature": 1.0})
+    table = beside(experiment, Paper.of(experiment), trials)
+    assert [row[0] for row in table.rows] == ["n = 3, as quick"]
+    assert "paper" not in table.columns
+
+
 def test_figures_are_kept_with_six_digits(tmp_path):
     trials = Trials("title", {})
     trials.add("arm", 0, {"a": 1 / 3, "b": 0.0, "c": [2 / 3e8, float("inf")]})
