@@ -42,14 +42,16 @@ def gains(contest: Contest, scores: Scores, group: str) -> str:
     sure = [name for name in others if found[name, _BASE].differ]
     unclear = [name for name in others if found[name, _BASE].few]
     alike = [name for name in others if name not in sure and name not in unclear]
-    means = {name: found[name, _BASE].difference.mean for name in others}
     parts = []
-    if sure:
-        brought = [f"{span_signed(contest, [means[name]])} by {quoted(name)}" for name in sure]
-        parts.append(f"more than chance is {listed(brought)}")
-    if alike:
-        sizes = span_signed(contest, [means[name] for name in alike])
-        parts.append(f"not told apart: {few(alike, len(others))} ({sizes})")
+    for words, names in (
+        ("more than chance is", sure),
+        ("that it is more is not shown for", alike),
+    ):
+        means = [found[name, _BASE].difference.mean for name in names]
+        brought = [span_signed(contest, [mean_]) for mean_ in means]
+        every = [f"{size} by {quoted(name)}" for size, name in zip(brought, names, strict=True)]
+        if every:
+            parts.append(f"{words} {listed(every)}")
     if unclear:
         seeds = max(found[name, _BASE].difference.seeds for name in unclear)
         parts.append(f"{few(unclear, len(others))}: {too_few(seeds)}")

@@ -236,7 +236,7 @@ def test_what_a_variant_brings_is_said_beside_the_base():
     read = import_module("experiments.large_mnist_sort.reading").read
     assert read(trials, paper) == [
         "Beside as quick (71.0 ± 2.5 %) for n = 3: more than chance is +10.2 points by more; "
-        "not told apart: other (+0.0 points); once: one seed is too few to tell.",
+        "that it is more is not shown for +0.0 points by other; once: one seed is too few to tell.",
         "The best, once, is 3.1 points below the paper's.",
     ]
 
