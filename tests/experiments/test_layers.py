@@ -97,7 +97,7 @@ def test_phrases_are_words_said_one_after_the_other(tmp_path):
 
 def test_the_best_candidate_on_the_validation_part_is_taken(tmp_path):
     (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
-    config = replace(beam_config.PRESETS["long"], words=2, test_words=1, validation_words=1,
+    config = replace(beam_config.PRESETS["paper"], words=2, test_words=1, validation_words=1,
                      letters=4, phrase=2, hidden=8, batch=4, pretraining=4, updates=2, k=2,
                      looks=2)  # fmt: skip
     trials = Trials("title", {})
