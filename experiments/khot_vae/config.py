@@ -63,7 +63,7 @@ PRESETS = {
         test=2_000,
         epochs=3,
         learning_rate=1e-3,
-        seeds=3,
+        seeds=5,
     ),
     "paper": _PAPER,
 }
