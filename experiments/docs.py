@@ -84,7 +84,8 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
     parts = [f"### {experiment.name}, {preset}", command + (f", with {data}." if data else ".")]
     parts.append(f"Where we differ: {paper.differences.get(preset, 'nowhere that we know of.')}")
     if not kept.exists():
-        return [*parts, f"**{NOT_RUN.capitalize()}.**"]
+        why = paper.not_run.get(preset, "")
+        return [*parts, f"**{NOT_RUN.capitalize()}.** {why}".rstrip()]
     trials = Trials.read(kept)
     table = beside(experiment, paper, trials)
     text = plain(reading(experiment, paper, trials))

@@ -26,6 +26,7 @@ class Paper:
     findings: str = ""  #: what figures of the paper show, where it gives no numbers
     data: str = ""  #: that the figures are of; beside trials with other data they are not shown
     other_data: Mapping[str, PerArm] = field(default_factory=dict)  #: figures of these
+    not_run: Mapping[str, str] = field(default_factory=dict)  #: why, of presets without results
 
     @classmethod
     def of(cls, experiment: Experiment) -> Paper:
@@ -40,7 +41,8 @@ class Paper:
 
 def beside(experiment: Experiment, paper: Paper, trials: Trials) -> Table:
     """Our means and standard deviations over the seeds, each beside the paper's figure."""
-    printed = paper.figures_for(trials.config)
+    variants = trials.config.get("variants")  # of one method: the paper has none of them
+    printed = {} if variants else paper.figures_for(trials.config)
     given = {key for figures in printed.values() for key in figures}
     headings = ["arm", "seeds"]
     for column in experiment.columns:

@@ -273,7 +273,9 @@ def _swept(contest: Contest, line: str, scores: Scores) -> str:
 
 
 def is_sweep(trials: Trials) -> bool:
-    """Most of the arms are."""
+    """Most of the arms are, or all are variants of one method: no methods are compared."""
+    if trials.config.get("variants"):
+        return True
     return 2 * sum(bool(_SWEPT.match(arm)) for arm in trials.arms) > len(trials.arms)
 
 

@@ -103,7 +103,7 @@ def begin(experiment: Experiment, order: Order, path: Path) -> Trials:
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What is compared, and how often, may be added to; all else has to be the same."""
-    free = {"seeds", "arms", "methods"}
+    free = {"seeds", "arms", "methods", "variants"}
     names = sorted((old.keys() | new.keys()) - free)
     differ = (name for name in names if old.get(name) != new.get(name))
     return ", ".join(f"{name} {old.get(name)!r}, now {new.get(name)!r}" for name in differ)

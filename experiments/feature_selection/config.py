@@ -63,7 +63,7 @@ TRAINING: dict[str, dict[str, Any]] = {
 
 PRESETS = {
     "quick": Config(**TRAINING["quick"], seeds=2, methods=FAST),
-    "medium": Config(**TRAINING["medium"], seeds=5, methods=FAST),
-    "long": Config(**TRAINING["long"], seeds=1, methods=FAST, data=("mnist",)),
+    "medium": Config(**TRAINING["medium"], seeds=3, methods=FAST),
+    "long": Config(**TRAINING["long"], seeds=1, methods=FAST[1:3], data=("mnist",)),
     "paper": Config(**TRAINING["paper"], seeds=5),
 }

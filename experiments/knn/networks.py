@@ -8,6 +8,7 @@ from torch import nn
 
 from experiments.bfloat16 import Bfloat16
 from experiments.knn.config import Config
+from experiments.topk_classification.compact import compact
 from experiments.topk_classification.resnet import resnet18
 
 CLASSES = 10
@@ -32,19 +33,6 @@ def convolutional(_: Config) -> nn.Sequential:
     )
 
 
-def compact(config: Config) -> nn.Sequential:
-    """Seven convolutions that halve the image early, for 3×32×32 on a CPU."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 24, 2), nn.GELU()]
-    before = 24
-    for after in (config.width, 4 * config.width, 4 * config.width):
-        layers += [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.MaxPool2d(2)]
-        layers += [nn.BatchNorm2d(after), nn.GELU()]
-        layers += [nn.Conv2d(after, after, 3, padding=1, bias=False)]
-        layers += [nn.BatchNorm2d(after), nn.GELU()]
-        before = after
-    return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
-
-
 def residual(config: Config) -> nn.Sequential:
     """ResNet18, for images of 3×32×32."""
     return resnet18(CLASSES, config.width)[:-1]
@@ -54,7 +42,7 @@ def residual(config: Config) -> nn.Sequential:
 NETWORKS: dict[str, tuple[Callable[[Config], nn.Sequential], Callable[[Config], int]]] = {
     "mlp": (mlp, lambda config: 32),
     "convolutional": (convolutional, lambda config: 128),
-    "compact": (compact, lambda config: 4 * config.width),
+    "compact": (lambda config: compact(config.width), lambda config: 4 * config.width),
     "resnet18": (residual, lambda config: 8 * config.width),
 }
 

@@ -23,13 +23,17 @@ COLUMNS = (
 )
 
 
-def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
-    """Train in every way that there is to choose from, translate with the best, count."""
+def trial(arm: str, seed: int, config: Config, setting: Setting, done: Trials) -> Figures:
+    """Train in every way that there is to choose from, translate with the best, count.
+
+    The first seed chooses for the others.
+    """
     data = _data(setting, config, seed)
-    choices = candidates(arm, config)
-    models = [_trained(arm, seed, config, data, choice) for choice in choices]
-    losses = [_loss(model, data, data.validation) for model in models] if choices[1:] else [0.0]
-    best = losses.index(min(losses))
+    every, known = candidates(arm, config), done.values(arm, "choice")
+    numbers = known[:1] or range(len(every))
+    models = {i: _trained(arm, seed, config, data, every[i]) for i in numbers}
+    losses = {i: _loss(model, data, data.validation) for i, model in models.items() if every[1:]}
+    best = min(models, key=lambda i: losses.get(i, 0.0))
     model = models[best]
     figures: dict[str, Any] = {
         "bleu": _bleu(model, data, config),
@@ -39,7 +43,7 @@ def trial(arm: str, seed: int, config: Config, setting: Setting) -> Figures:
         model.hard(True)
         figures["hard"] = _bleu(model, data, config)
         model.hard(False)
-    if choices[1:]:
+    if losses:
         figures |= {"choice": best, "validation_loss": losses[best]}
     if seed == 0:
         figures |= pictures.map_of(model, data, config.words + 4)
@@ -117,8 +121,8 @@ def _parts(pairs: Pairs) -> list[Pairs]:
     return [pairs[i : i + 250] for i in range(0, len(pairs), 250)]
 
 
-def session(config: Config, setting: Setting, _: Trials) -> Trial:
-    return partial(trial, config=config, setting=setting)
+def session(config: Config, setting: Setting, done: Trials) -> Trial:
+    return partial(trial, config=config, setting=setting, done=done)
 
 
 def needs(_config: Config, _arm: str) -> tuple[str, ...]:
@@ -133,6 +137,7 @@ EXPERIMENT = Experiment(
     arms=lambda config: config.arms,
     session=session,
     needs=needs,
+    shared=lambda arm, seed: arm,  # what was chosen for it
     devices=("cpu",),
     draw=pictures.draw,
 )

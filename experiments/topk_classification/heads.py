@@ -13,7 +13,7 @@ from experiments.experiment import Setting
 from experiments.topk_classification.candidates import Candidate
 from experiments.topk_classification.splits import Data, Split
 from experiments.topk_classification.training import trained
-from experiments.topk_classification.writing import network, writing
+from experiments.topk_classification.writing import writing
 
 _SEED = 2_000_000  # that no trial uses
 _SOFTMAX = Candidate("softmax", "1", 10.0)  # the best of its grid, of kanji
@@ -22,7 +22,7 @@ HEADS = {"kanji_features": "kanji"}  #: and the characters that they are feature
 
 
 @lru_cache(maxsize=1)
-def heads(name: str, quick: bool, setting: Setting, width: int = 128) -> Data:
+def heads(name: str, quick: bool, setting: Setting) -> Data:
     """Features (rows, width) of all images. Every head starts as the softmax one.
 
     It is multiplied by 1/τ of the softmax, so that all losses meet logits of the same scale.
@@ -30,8 +30,7 @@ def heads(name: str, quick: bool, setting: Setting, width: int = 128) -> Data:
     script = HEADS[name]
     images = writing(script, quick, setting).to(setting.device)
     epochs = 1 if quick else _EPOCHS
-    wide = replace(images, model=partial(network, images.classes, width), epochs=epochs)
-    model = trained(wide, _SOFTMAX, _SEED).eval()
+    model = trained(replace(images, epochs=epochs), _SOFTMAX, _SEED).eval()
     assert isinstance(model, nn.Sequential)
     body, head = model[:-1], model[-1]
     with torch.no_grad():

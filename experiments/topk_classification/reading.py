@@ -67,7 +67,7 @@ def _mixture(contest: Contest, scores: Scores) -> str:
             f"In {contest.name} a mixture of several k has a better mean than k = 5 alone in "
             f"{wins} of {count(len(every), 'comparison')}; {too_few(seeds)}."
         )
-    needed = len(every) if contest.key == "top1" else len(every) / 2
+    needed = len(every) if contest.key == "top1" else len(every) // 2 + 1
     shown = "shows" if len(better) >= needed else "does not show"
     return (
         f"In {contest.name} a mixture of several k beats k = 5 alone in {len(better)} of "

@@ -12,7 +12,7 @@ from experiments.data.fonts import SCRIPTS
 from experiments.experiment import Setting
 from experiments.topk_classification.splits import Data, mixed
 
-_EPOCHS = {"glyphs": 15, "kanji": 2}
+_EPOCHS = {"glyphs": 8, "kanji": 2}
 _SIDE = 24
 
 

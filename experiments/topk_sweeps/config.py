@@ -13,9 +13,8 @@ class Config:
     losses: tuple[str, ...]  #: keys of P_K, a curve over the temperatures for each
     shares: tuple[float, ...]  #: p_5 of [1 - p_5, 0, 0, 0, p_5], by SinkhornSort
     ms: tuple[int, ...]  #: classes that compete, by SinkhornSort with p_5 = 0.75
-    widths: tuple[int, ...]  #: of networks whose last layer is tuned; none for data from scratch
     top1: str
-    tuning: tuple[float, ...]  #: temperatures that the shares, m and widths choose one from
+    tuning: tuple[float, ...]  #: temperatures that the shares and m choose one from
     m: int | None = None  #: where it does not vary
     small: bool = False
 
@@ -30,22 +29,8 @@ PRESETS = {
         losses=("5", "1 to 5"),
         shares=_SHARES,
         ms=(5, 6, 7, 8, 9, 10),
-        widths=(),
         top1="softmax",
         tuning=(0.1, 0.3, 1.0),
-    ),
-    # The last layer of a network that softmax has trained on 2,965 kanji, as the paper does.
-    "kanji": Config(
-        data="kanji_features",
-        seeds=5,
-        temperatures=(0.1, 0.3, 0.5, 1.0, 2.0, 3.0, 10.0),
-        losses=("5", "1 and 5"),
-        shares=_SHARES,
-        ms=(5, 10, 16, 25, 40),
-        widths=(32, 64, 128),
-        top1="operator",
-        tuning=(0.3, 1.0, 3.0),
-        m=16,
     ),
     "paper": Config(
         data="imagenet",
@@ -54,7 +39,6 @@ PRESETS = {
         losses=("5", "1 and 5"),
         shares=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
         ms=(5, 10, 16, 20, 30, 40, 100, 1000),
-        widths=(),
         top1="operator",
         tuning=(0.1, 0.3, 1.0, 3.0),
         m=16,

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from experiments.data import SOURCES
 from experiments.experiment import Experiment, Setting, Trial
-from experiments.topk_classification.candidates import Candidate, Protocol
+from experiments.topk_classification.candidates import Protocol
 from experiments.topk_classification.data import load, source
-from experiments.topk_classification.heads import heads
 from experiments.topk_classification.splits import Data
-from experiments.topk_classification.training import counted, run
+from experiments.topk_classification.training import run
 from experiments.topk_classification.tuning import tuned
 from experiments.topk_sweeps.config import PRESETS, Config
-from experiments.topk_sweeps.points import METHOD, SWEEPS, Point, mixture, points
+from experiments.topk_sweeps.points import SWEEPS, Point, mixture, points
 from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
@@ -31,28 +30,22 @@ def named(config: Config) -> dict[str, Point]:
 
 
 def session(config: Config, setting: Setting, _: Trials) -> Trial:
-    def data(width: int | None) -> Data:
-        if width is None:
-            return load(config.data, config.small, setting)
-        return heads(config.data, config.small, setting, width).to(setting.device)
+    @cache
+    def data() -> Data:
+        return load(config.data, config.small, setting)
 
     @cache
-    def temperature(method: str) -> float:
+    def temperature() -> float:
         """Chosen once, halfway between k = 1 and k = 5."""
-        protocol = Protocol(config.m, config.top1)
-        start = mixture(0.5, protocol) if method == METHOD else Candidate("softmax", "1")
-        return tuned(data(None), start, config.tuning).temperature
+        start = mixture(0.5, Protocol(config.m, config.top1))
+        return tuned(data(), start, config.tuning).temperature
 
     def trial(arm: str, seed: int) -> Figures:
         point = named(config)[arm]
-        found = data(point.width)
-        if point.curve == "original":
-            top1, top5 = counted(found.model(), found.test)
-            return {"top1": top1, "top5": top5}
         loss = point.candidate
         if point.sweep != "temperature":
-            loss = loss.at(temperature(loss.method))
-        result = run(found, loss, seed, found.test)
+            loss = loss.at(temperature())
+        result = run(data(), loss, seed, data().test)
         return {"top1": result.top1, "top5": result.top5, "temperature": loss.temperature}
 
     return trial
@@ -108,12 +101,12 @@ def needs(config: Config, _arm: str) -> tuple[str, ...]:
 
 EXPERIMENT = Experiment(
     name="topk_sweeps",
-    title="Top-k classification: temperature, p_k, m and width",
+    title="Top-k classification: temperature, p_k and m",
     presets=PRESETS,
     columns=COLUMNS,
     arms=lambda config: list(named(config)),
     session=session,
-    shared=lambda arm, seed: arm.split(" = ")[0],  # a temperature, and features
+    shared=lambda arm, seed: arm.split(" = ")[0],  # a temperature
     needs=needs,
     draw=draw,
 )

@@ -10,12 +10,10 @@ from experiments.topk_sweeps.config import Config
 
 METHOD = "sinkhorn_sort"  #: of figure 2 of Petersen et al. (2022)
 SHARE = 0.75  #: of k = 5, where m varies
-LOSSES = ("original", "softmax", METHOD)  #: of the widths
 SWEEPS = {
     "temperature": "temperature",
     "share": "share of k = 5",
     "m": "m, classes that compete",
-    "width": "width of the features",
 }
 
 
@@ -27,7 +25,6 @@ class Point:
     curve: str
     x: float
     candidate: Candidate
-    width: int | None = None
 
     def __str__(self) -> str:
         return f"{self.sweep} = {self.x:g}, {self.curve}"
@@ -43,10 +40,6 @@ def points(config: Config) -> Iterator[Point]:
     for m in config.ms:
         protocol = Protocol(m, config.top1)
         yield Point("m", METHOD, m, mixture(SHARE, protocol))
-    for width in config.widths:
-        for loss in LOSSES:
-            candidate = mixture(0.5, usual) if loss == METHOD else Candidate("softmax", "1")
-            yield Point("width", loss, width, candidate, width)
 
 
 def mixture(share: float, protocol: Protocol) -> Candidate:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from experiments.contest import Contest, Pair, Scores, mean, verdicts
 from experiments.paper import Paper
-from experiments.reading import sides
-from experiments.topk_sweeps.points import LOSSES, METHOD
+from experiments.topk_sweeps.points import METHOD
 from experiments.trials import Trials
-from experiments.words import count, named, span, too_few
+from experiments.words import too_few
 
 
 def parts(arm: str) -> Pair:
@@ -35,7 +34,6 @@ def read(trials: Trials, _paper: Paper) -> list[str]:
             *(_width(contest, name, scores) for name, scores in groups.items()),
             _share(contest, groups.get(f"share, {METHOD}", {})),
             _m(contest, groups.get(f"m, {METHOD}", {})),
-            _tuned(contest, groups),
         ]
     return said
 
@@ -88,23 +86,3 @@ def _m(contest: Contest, scores: Scores) -> str:
         f"{contest.shown(means[low])} (m = {low}) to {contest.shown(means[high])} (m = {high})"
     )
     return f"Over m it goes from {between}."
-
-
-def _tuned(contest: Contest, groups: dict[str, dict[str, dict[int, float]]]) -> str:
-    """Whether tuning improves networks of all widths."""
-    original, _, tuned = (groups.get(f"width, {loss}", {}) for loss in LOSSES)
-    widths = [width for width in original if width in tuned]
-    if not widths:
-        return ""
-    scores = {f"{w} {name}": s[w] for name, s in (("a", tuned), ("b", original)) for w in widths}
-    found = verdicts(scores, [(f"{w} a", f"{w} b") for w in widths])
-    better, _, _, unclear = sides(contest, found)
-    if unclear:
-        return ""
-    gains = [verdict.difference.mean for pair, verdict in found.items() if pair in better]
-    by = f", by {span(contest, gains)}" if gains else ""
-    which = f"width {named([pair[0].split()[0] for pair in better])}" if better else "none"
-    return (
-        f"Tuning by {METHOD} improves the {contest.name} of {len(better)} of "
-        f"{count(len(widths), 'network')} ({which}){by}."
-    )

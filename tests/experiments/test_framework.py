@@ -9,7 +9,7 @@ from experiments import catalogue, contents, docs
 from experiments.experiment import Setting
 from experiments.paper import Paper, beside
 from experiments.running import Order, run
-from experiments.trials import Column, Trials
+from experiments.trials import RESULTS, Column, Trials
 from softorder.cli import main
 from tests.experiments.toy import Config, Toy
 
@@ -116,6 +116,15 @@ def test_the_papers_figures_stand_beside_ours():
     assert rows["bisection"][1:4] == ["not run here", "-", "43.0 ± 0.00"]
 
 
+def test_no_figures_of_the_paper_stand_beside_variants_of_our_own():
+    experiment = catalogue.get("large_mnist_sort")
+    trials = Trials("title", experiment.config("why"))
+    trials.add("n = 3, as quick", 0, {"whole": 0.5, "places": 0.6, "temperature": 1.0})
+    table = beside(experiment, Paper.of(experiment), trials)
+    assert [row[0] for row in table.rows] == ["n = 3, as quick"]
+    assert "paper" not in table.columns
+
+
 def test_figures_are_kept_with_six_digits(tmp_path):
     trials = Trials("title", {})
     trials.add("arm", 0, {"a": 1 / 3, "b": 0.0, "c": [2 / 3e8, float("inf")]})
@@ -147,6 +156,20 @@ def test_every_experiment_is_complete(name):
         assert paper.differences[preset]
         assert config.seeds >= 1
         assert len(set(experiment.arms(config))) == len(experiment.arms(config)) > 0
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_preset_has_all_its_results_or_a_reason_for_none(name):
+    """The paper's settings may be begun; everything else is run, all of it."""
+    experiment, paper = catalogue.get(name), Paper.of(catalogue.get(name))
+    kept = {path.stem: Trials.read(path) for path in RESULTS.glob(f"{name}/*.json")}
+    assert kept.keys() <= experiment.presets.keys()
+    assert paper.not_run.keys() == experiment.presets.keys() - kept.keys()
+    assert all(reason.endswith(".") for reason in paper.not_run.values())
+    for preset in kept.keys() - {"paper"}:
+        config = experiment.presets[preset]
+        wanted = {(arm, seed) for arm in experiment.arms(config) for seed in range(config.seeds)}
+        assert {(r["arm"], r["seed"]) for r in kept[preset].records} == wanted
 
 
 @pytest.mark.parametrize("name", catalogue.names())

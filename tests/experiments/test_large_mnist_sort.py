@@ -34,7 +34,7 @@ def test_every_arm_runs_and_leaves_its_curves(tmp_path, preset):
     if preset == "quick":
         settings = replace(settings, methods=config.METHODS)
     else:
-        settings = replace(settings, variants=("as quick", "float32", "τ stays 0.4"))
+        settings = replace(settings, variants=("as quick", "channels × 4", "τ stays 0.4"))
     trial = experiment.session(settings, Setting(tmp_path), Trials("", {}))
     trials = Trials("title", {})
     for arm in experiment.arms(settings):

@@ -97,18 +97,18 @@ def test_phrases_are_words_said_one_after_the_other(tmp_path):
 
 def test_the_best_candidate_on_the_validation_part_is_taken(tmp_path):
     (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
-    config = replace(beam_config.PRESETS["long"], words=2, test_words=1, validation_words=1,
+    config = replace(beam_config.PRESETS["paper"], words=2, test_words=1, validation_words=1,
                      letters=4, phrase=2, hidden=8, batch=4, pretraining=4, updates=2, k=2,
                      looks=2)  # fmt: skip
     trials = Trials("title", {})
     session = beam_search.Session(config, Setting(tmp_path), trials)
     torch.manual_seed(0)
     sizes = {len(beam_config.candidates(arm, config)) for arm in config.arms}
-    assert sizes == {6}  # the same budget
+    assert sizes == {4}  # the same budget
     for arm in config.arms:
         figures = session.trial(arm, 0)
         trials.add(arm, 0, figures)
-        assert 0 <= figures["choice"] < 6
+        assert 0 <= figures["choice"] < 4
         assert figures["curve_updates"][0] == 0
         if not arm.endswith("same time"):
             assert figures["curve_updates"] == [0, 1, 2]
@@ -168,7 +168,7 @@ def test_every_arm_of_attention_runs(tmp_path):
                      width=8, heads=2, layers=1, batch=4, updates=3)  # fmt: skip
     losses = {}
     for arm in attention_config.ARMS:
-        figures = attention.trial(arm, 0, config, Setting(tmp_path))
+        figures = attention.trial(arm, 0, config, Setting(tmp_path), Trials("title", {}))
         losses[arm] = figures["loss"]
         assert ("hard" in figures) == (arm != "softmax")
     # the arms are not the same network: soft at ε is logistic at ε/2
@@ -181,10 +181,10 @@ def test_attention_is_chosen_on_the_validation_part_and_drawn(tmp_path):
     _archive(tmp_path, _PAIRS)
     config = replace(attention_config.PRESETS["tuned"], pairs=2, test_pairs=1, validation_pairs=1,
                      vocabulary=50, width=8, heads=2, layers=1, batch=4, updates=2)  # fmt: skip
-    assert {len(attention_config.candidates(arm, config)) for arm in config.arms} == {6}
+    assert {len(attention_config.candidates(arm, config)) for arm in config.arms} == {4}
     trials = Trials("title", {})
     for arm in config.arms:
-        figures = attention.trial(arm, 0, config, Setting(tmp_path))
+        figures = attention.trial(arm, 0, config, Setting(tmp_path), trials)
         trials.add(arm, 0, figures)
         weights = torch.tensor(figures["map_weights"])
         assert weights.shape == (len(figures["map_french"]), len(figures["map_english"]))
@@ -192,6 +192,24 @@ def test_attention_is_chosen_on_the_validation_part_and_drawn(tmp_path):
     attention.pictures.draw(trials, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     assert Trials.read(_kept(trials, tmp_path)).records[0]["map_english"][0].isprintable()
+
+
+def test_the_first_seed_chooses_the_attention_of_the_others(tmp_path, monkeypatch):
+    pytest.importorskip("sacrebleu")
+    _archive(tmp_path, _PAIRS)
+    config = replace(attention_config.PRESETS["tuned"], pairs=2, test_pairs=1, validation_pairs=1,
+                     vocabulary=50, width=8, heads=2, layers=1, batch=4, updates=1)  # fmt: skip
+    tried, trained = [], attention._trained
+    monkeypatch.setattr(
+        attention, "_trained", lambda *given: tried.append(given[-1]) or trained(*given)
+    )
+    done = Trials("title", {})
+    done.add("softmax", 0, {"choice": 2})
+    figures = attention.trial("softmax", 1, config, Setting(tmp_path), done)
+    assert figures["choice"] == 2
+    assert tried == [attention_config.CANDIDATES["softmax"][2]]
+    attention.trial("top-k, soft", 0, config, Setting(tmp_path), done)
+    assert tried[1:] == list(attention_config.CANDIDATES["top-k"])
 
 
 def _kept(trials, folder):

@@ -223,6 +223,24 @@ def test_examples_of_the_docstrings(name):
 # ---- experiments -------------------------------------------------------------------------------
 
 
+def test_what_a_variant_brings_is_said_beside_the_base():
+    arms = {
+        "n = 3, as quick": [0.70, 0.71, 0.72],
+        "n = 3, more": [0.80, 0.81, 0.825],
+        "n = 3, other": [0.72, 0.70, 0.71],
+        "n = 3, once": [0.9],
+    }
+    trials = _trials("whole", **arms)
+    trials.config = {"variants": ["as quick"], "methods": ["laplace"]}
+    paper = _paper("whole", **{"n = 3, laplace": "93.1"})
+    read = import_module("experiments.large_mnist_sort.reading").read
+    assert read(trials, paper) == [
+        "Beside as quick (71.0 ± 2.5 %) for n = 3: more than chance is +10.2 points by more; "
+        "that it is more is not shown for +0.0 points by other; once: one seed is too few to tell.",
+        "The best, once, is 3.1 points below the paper's.",
+    ]
+
+
 def _read(name: str, trials: Trials) -> str:
     experiment = catalogue.get(name)
     return sentences.reading(experiment, Paper.of(experiment), trials)
@@ -322,6 +340,19 @@ def test_mixtures_are_judged_by_their_pairs():
     assert "beats k = 5 alone in 2 of 2 comparisons, loses in 0" in said(0.1)
     assert "beats k = 5 alone in 0 of 2 comparisons, loses in 2" in said(-0.1)
     assert "In top-5 accuracy a mixture of several k beats k = 5 alone in 0 of 2" in said(0.1)
+
+
+def test_half_is_not_most():
+    trials = Trials("title", {"data": "made up"})
+    for seed in range(5):
+        noise = 0.001 * (seed * 7 % 5)
+        for method, gain in (("laplace", 0.1), ("logistic", -0.1)):
+            for k, top in (("5", 0.5), ("1 to 5", 0.5 + gain + 0.01 * noise)):
+                figures = {"top1": top + noise, "top5": top + noise}
+                trials.add(f"{method}, k = {k}", seed, figures)
+    said = _read("topk_classification", trials)
+    assert "alone in 1 of 2 comparisons, loses in 1" in said
+    assert "for most methods, as the paper says, does not show" in said
 
 
 def test_bias_that_repetitions_cannot_show_is_none():
