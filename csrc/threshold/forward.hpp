@@ -166,7 +166,8 @@ template <class F, class T> class Forward {
           scores_.read(at_.row, begin, end, stage_ + begin);
         });
       }
-      finish(solve(p_ && p_.dense() ? p_.row(at_.row) : nullptr), solver_.scale());
+      const Answer<T> answer = solve(p_ && p_.dense() ? p_.row(at_.row) : nullptr);
+      finish(answer, solver_.scale());
     }
   }
 

@@ -28,7 +28,7 @@ from softorder.kernels._autograd import vjp, wanted
 from softorder.kernels._density_numbers import number_of
 from softorder.kernels.formulas import distance, inverse
 
-_TINY = 1e-20  # of p: f(u) and v/p are far from the ends of the range of float32, too
+_TINY = 1e-20  # of p and p/τ: f(u)/τ and v/p are far from the ends of the range of float32, too
 
 Plain = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -81,7 +81,7 @@ def _vjp(
 ) -> tuple[Tensor, Tensor, Tensor]:
     law, u = density.anchored, distance(scores, b, temperature)
     p = law.cdf(u)
-    if _check.at_hand(p) and p.numel() > 0 and p.min().item() > _TINY:
+    if _check.at_hand(p) and p.numel() > 0 and _is_ordinary(p, temperature):
         settings = temperature, b, None, number_of(density), by_temperature
         by_scores, by_row = threshold.backward(upstream / p, scores, *settings)
         return by_scores, by_row[0], by_row[-1]
@@ -93,6 +93,10 @@ def _vjp(
     by_scores = inverse(temperature, scores.dtype) * (pull - share * total)
     heat = -(by_scores * u).sum(-1)
     return by_scores, (total * of_k).squeeze(-1).double(), heat.double()
+
+
+def _is_ordinary(p: Tensor, temperature: Tensor) -> bool:
+    return p.min().item() > _TINY * max(1.0, temperature.max().item())
 
 
 def _shares(law: Density, u: Tensor, live: Tensor) -> tuple[Tensor, Tensor]:

@@ -169,12 +169,11 @@ def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -
     derivative is taken as 0. Where a digit of a₀ changes every w by a factor of e^64 (in the wide
     gaps of the normal density), only ties share, whatever the scores do: w is taken as a constant.
     """
-    below = u < law.middle
+    below, above = u < law.middle, u >= law.middle
     a = torch.where(live, torch.where(below, -u, u), 0.0)
-    nearest = _nearest(a, live & below, shards), _nearest(a, live & ~below, shards)
+    nearest = _nearest(a, live & below, shards), _nearest(a, live & above, shards)
     both = (nearest[0] < math.inf) & (nearest[1] < math.inf)
-    above = shards.sum((u.detach() >= law.middle).to(u.dtype))
-    balanced = both & (above == k.detach())
+    balanced = both & (shards.sum(above.to(u.dtype)) == k.detach())
     first = torch.minimum(*nearest)
     some = first < math.inf
     edges = [torch.where(some, torch.where(balanced, v, first), 0.0) for v in nearest]
@@ -182,7 +181,7 @@ def _log_step(law: Density, u: Tensor, live: Tensor, k: Tensor, shards: Whole) -
     weight = _exp(law.log_ratio(a, torch.where(below, edges[0], edges[1])), live)
     scaled = torch.exp(law.log_mills(a) - torch.where(below, mills[0], mills[1]))  # m/m(edge)
     tail = weight * torch.where(live, scaled, 0.0)
-    sums = [shards.sum(torch.where(side, tail, 0.0)).detach() for side in (below, ~below)]
+    sums = [shards.sum(torch.where(side, tail, 0.0)).detach() for side in (below, above)]
     units = [torch.where(balanced, 1 / torch.where(balanced, v, 1.0), 1.0) for v in sums]
     steep = torch.finfo(u.dtype).eps * edges[0] * torch.exp(-mills[0]) > 64
     linear = -_nought(a) * torch.exp(-torch.where(below, mills[0], mills[1]))
