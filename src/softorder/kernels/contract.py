@@ -87,7 +87,12 @@ CONTRACT = (
         "plus_infinity",
         "A score at +inf",
         _all(_G.APPROACHED, _G.APPROACHED, _G.FINITE),
-        unless=("follows_a_permutation", "ignores_a_shift", "scales_with_scores_and_temperature"),
+        unless=(
+            "follows_a_permutation",
+            "ignores_a_shift",
+            "scales_with_scores_and_temperature",
+            "works_at_huge_and_tiny_scales",  # a winner, however far, that goes on winning
+        ),
     ),
     Corner(
         "largest",
