@@ -195,11 +195,25 @@ def _apart(problem, name, found, expected):
 def _unit(problem, name, expected):
     if name == "the result":
         unit = _accuracy(problem, _VALUES) * _scale_of_result(problem, expected)
-        if problem.operator in _LOGARITHMS:  # -u far out, where b is no better than its last digit
-            unit = unit + _last_digit(problem) / _coldest(problem)
+        if problem.operator in _LOGARITHMS:  # where b is no better than its last digit
+            unit = unit + _slope_far_out(problem, expected) * _last_digit(problem) / _coldest(
+                problem
+            )
     else:
         unit = _accuracy(problem, _GRADIENTS) * _scale_of_gradient(problem, expected)
+        unit = unit + _smallest(problem) / _coldest(problem)  # f(u), which is divided by τ
     return unit + _least(problem) + torch.zeros_like(expected)
+
+
+def _slope_far_out(problem, logarithm):
+    """Of log F(u) in u, by its value: 1 at the most, but |u| for the normal density's -u²/2."""
+    return (2 * logarithm.abs()).sqrt().clamp(min=1) if problem.name == "normal" else 1.0
+
+
+def _smallest(problem):
+    """The smallest normal number of the format in which F and f are."""
+    wide = torch.float64 if problem.scores.dtype is torch.float64 else torch.float32
+    return torch.finfo(wide).tiny
 
 
 def _lost(problem, unit):
