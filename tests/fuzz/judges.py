@@ -52,6 +52,8 @@ def agree(problem, one, other, whose):
             return ""
         if name != "the result" and (_flushed(problem) or _shared(problem) or _chained(problem)):
             return ""
+        if name != "the result" and (_kinked(problem) or _at_the_edge(problem, one, other)):
+            return ""
         if (found is None) != (expected is None):
             return f"{name} is there in one of two only, beside {whose}"
         if found is None or not found.numel() or _close(problem, name, found, expected, other.room):
@@ -61,6 +63,8 @@ def agree(problem, one, other, whose):
         found, expected = _held(problem, found, expected.double())
         if name == "the result" and (problem.operator, problem.name) == ("log_soft_topk", "cauchy"):
             expected = torch.where(expected < _faintest(problem), -math.inf, expected)
+        if name == "the result" and _ends(problem):
+            found, expected = _cut_off(problem, found), _cut_off(problem, expected)
         words = _apart(problem, name, found, expected)
         if words:
             return f"{name} {words} in {whose}"
@@ -168,6 +172,37 @@ def _chained(problem):
     k = torch.as_tensor(problem.options["k"], dtype=torch.float64)
     room = math.log10(torch.finfo(problem.scores.dtype).max) - 3
     return -math.log10(_coldest(problem)) * (_most(k) + 1) > room
+
+
+def _kinked(problem):
+    """Whether scores that may meet again do so where a comparator's slope has no bound but 1e10.
+
+    The slope of "logistic_phi" is that of |u|^(1 - λ): rounding decides what it is at a tie.
+    """
+    if getattr(problem.method, "comparator", None) != "logistic_phi":
+        return False
+    return bool((problem.rows.sort(-1).values.diff(dim=-1) == 0).any())
+
+
+def _ends(problem):
+    """Whether p is 0 from some score on, so that log p has no accuracy near the end."""
+    return problem.name == "uniform" and problem.operator in _LOGARITHMS
+
+
+def _cut_off(problem, logarithm):
+    """log p, or -log p, with an infinity where p is 0 to the stated accuracy."""
+    far = logarithm.abs() > -math.log(_accuracy(problem, _VALUES))
+    return torch.where(far, logarithm.sign() * math.inf, logarithm)
+
+
+def _at_the_edge(problem, *answers):
+    """Whether some log p is such an infinity, to one of two: its slope is 1/p."""
+    if not _ends(problem):
+        return False
+    cut = [_cut_off(problem, answer.result.double()) for answer in answers]
+    return any(
+        (c.isinf() & answer.result.isfinite()).any() for c, answer in zip(cut, answers, strict=True)
+    )
 
 
 def _coldest(problem):
