@@ -65,7 +65,7 @@ def agree(problem, one, other, whose):
             expected = torch.where(expected < _faintest(problem), -math.inf, expected)
         if name == "the result" and _ends(problem):
             found, expected = _cut_off(problem, found), _cut_off(problem, expected)
-        words = _apart(problem, name, found, expected)
+        words = _apart(problem, name, found, expected, _steepening(problem, other))
         if words:
             return f"{name} {words} in {whose}"
     return ""
@@ -195,6 +195,14 @@ def _cut_off(problem, logarithm):
     return torch.where(far, logarithm.sign() * math.inf, logarithm)
 
 
+def _steepening(problem, answer):
+    """1/p of the smallest p, by which an error of p counts more in its logarithm."""
+    if not _ends(problem):
+        return 1.0
+    cut = _cut_off(problem, answer.result.double())
+    return math.exp(_most(torch.where(cut.isfinite(), cut, 0.0)))
+
+
 def _at_the_edge(problem, *answers):
     """Whether some log p is such an infinity, to one of two: its slope is 1/p."""
     if not _ends(problem):
@@ -210,11 +218,11 @@ def _coldest(problem):
     return problem.temperature.min().item() if problem.temperature.numel() else 1.0
 
 
-def _apart(problem, name, found, expected):
+def _apart(problem, name, found, expected, steepening=1.0):
     finite = expected.isfinite()
     other = (found != expected) & ~(found.isnan() & expected.isnan())
     odd = torch.where(finite, ~found.isfinite(), other)
-    unit = _unit(problem, name, torch.where(finite, expected, 0.0))
+    unit = steepening * _unit(problem, name, torch.where(finite, expected, 0.0))
     odd &= ~(_lost(problem, unit) & ~found.isnan() & ~expected.isnan())
     if odd.any():
         return f"is {found[odd][0].item()}, but {expected[odd][0].item()}"

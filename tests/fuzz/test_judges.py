@@ -1,0 +1,85 @@
+"""Where rounding decides, judges look less closely; what it does not do, they notice there, too."""
+
+import math
+
+import pytest
+import torch
+
+from softorder.relaxations.networks import NetworkMethod
+from tests.fuzz import judges, problems, run
+from tests.fuzz.judges import Answer
+
+
+def _problem(operator, method, scores, **options):
+    """One row of float64 without gradients but that of its scores."""
+    row = torch.tensor(scores, dtype=torch.float64)
+    return problems.Problem(
+        seed=0,
+        operator=operator,
+        method=method,
+        scores=row,
+        dim=-1,
+        options={"temperature": 1.0, **options},
+        threads=1,
+        kind="normal",
+        layout="plain",
+        ordinary=True,
+    )
+
+
+def _solved(problem):
+    return run.solve(problem, "torch")
+
+
+def _with(answer, result=lambda v: v, gradient=lambda v: v):
+    return Answer(result(answer.result), {"scores": gradient(answer.gradients["scores"])})
+
+
+def _noticed(problem, **defects):
+    answer = _solved(problem)
+    assert judges.agree(problem, answer, answer, "itself") == ""
+    return judges.agree(problem, _with(answer, **defects), answer, "itself")
+
+
+def test_logarithms_of_the_uniform_density_are_as_good_as_p():
+    """p = 1e-3 is stated to 1e-11, its logarithm to 1e-8: less is rounding, more is not."""
+    scores = [0.0, -0.499, 0.1]  # by half of τ, 1, around a threshold near 0
+    problem = _problem("log_soft_topk", "uniform", scores, k=1.2, largest=True)
+    smallest = _solved(problem).result.exp().min().item()
+    assert 1e-4 < smallest < 0.5
+    off = judges._VALUES[torch.float64] / smallest
+    assert not _noticed(problem, result=lambda v: v + off)
+    assert _noticed(problem, result=lambda v: v + 100 * off)
+
+
+def test_what_is_outside_the_uniform_density_is_so_for_both():
+    problem = _problem("log_soft_topk", "uniform", [5.0, 0.0, -5.0], k=1.5, largest=True)
+    assert _solved(problem).result[2] == -math.inf
+    assert not _noticed(problem, result=lambda v: v.clamp(min=-36.0))  # p of 2e-16
+    assert _noticed(problem, result=lambda v: v.clamp(min=-5.0))
+
+
+def test_far_tails_of_the_normal_density_are_judged_by_their_slope():
+    scores = [1e6 + 2.0, 1e6 + 1.0, 1e6]
+    problem = _problem("log_soft_topk", "normal", scores, k=1.0, largest=True, temperature=1e-4)
+    answer = _solved(problem)
+    digit = judges._last_digit(problem) / 1e-4
+    slope = (2 * answer.result.abs()).sqrt().clamp(min=1)
+    assert slope.max() > 1e3
+    assert not _noticed(problem, result=lambda v: v - slope * digit)
+    assert _noticed(problem, result=lambda v: v - 100 * slope * digit)
+
+
+@pytest.mark.parametrize(("scores", "excused"), [([0.0, 1.5, 0.0], True), ([0.0, 1.5, 0.4], False)])
+def test_only_ties_excuse_the_gradient_of_logistic_phi(scores, excused):
+    method = NetworkMethod("bitonic", "logistic_phi")
+    problem = _problem("soft_permutation", method, scores, descending=False)
+    assert bool(_noticed(problem, gradient=lambda v: v * 1.1)) != excused
+    assert _noticed(problem, result=lambda v: v + 1e-3)
+
+
+def test_a_small_density_is_not_lost_unless_it_underflows():
+    problem = _problem("soft_topk", "cauchy", [3.0, 0.0, 1.0], k=1, largest=True, temperature=1e-9)
+    answer = _solved(problem)
+    assert 0 < answer.gradients["scores"].abs().max() < 1e-5
+    assert _noticed(problem, gradient=torch.zeros_like)
