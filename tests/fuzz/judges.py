@@ -52,7 +52,7 @@ def agree(problem, one, other, whose):
             return ""
         if name != "the result" and (_flushed(problem) or _shared(problem) or _chained(problem)):
             return ""
-        if name != "the result" and (_kinked(problem) or _at_the_edge(problem, one, other)):
+        if _kinked(problem, name) or (name != "the result" and _at_the_edge(problem, one, other)):
             return ""
         if (found is None) != (expected is None):
             return f"{name} is there in one of two only, beside {whose}"
@@ -145,10 +145,14 @@ def _swamped(problem):
     u = (b - a)/τ is off by that, and the next comparators enlarge it. Sorted values are made in the
     format of the scores; rows of P, and so a soft top-k, from values in float64.
     """
+    return _wire_digit(problem) > 1e-3 * _coldest(problem)
+
+
+def _wire_digit(problem):
+    """The last digit of values on the wires of a network."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     narrow = problem.operator == "soft_sort" and problem.scores.dtype is not torch.float64
-    eps = torch.finfo(torch.float32 if narrow else torch.float64).eps
-    return _most(finite) * eps > 1e-3 * _coldest(problem)
+    return _most(finite) * torch.finfo(torch.float32 if narrow else torch.float64).eps
 
 
 def _shared(problem):
@@ -174,14 +178,19 @@ def _chained(problem):
     return -math.log10(_coldest(problem)) * (_most(k) + 1) > room
 
 
-def _kinked(problem):
+def _kinked(problem, name):
     """Whether scores that may meet again do so where a comparator's slope has no bound but 1e10.
 
-    The slope of "logistic_phi" is that of |u|^(1 - λ): rounding decides what it is at a tie.
+    The slope of "logistic_phi" is that of |u|^(1 - λ): rounding u, at a tie, decides what it is.
+    The result moves by that rounding to the power of 1 - λ.
     """
     if getattr(problem.method, "comparator", None) != "logistic_phi":
         return False
-    return bool((problem.rows.sort(-1).values.diff(dim=-1) == 0).any())
+    if not (problem.rows.sort(-1).values.diff(dim=-1) == 0).any():
+        return False
+    rounding = _wire_digit(problem) / _coldest(problem)
+    power = 1 - (problem.method.art_lambda or 0.25)
+    return name != "the result" or rounding**power > _accuracy(problem, _VALUES)
 
 
 def _ends(problem):
@@ -268,6 +277,8 @@ def _accuracy(problem, stated):
     dtype = problem.scores.dtype
     computed = stated[dtype if dtype is torch.float64 else torch.float32]
     rounded = torch.finfo(dtype).eps if dtype.itemsize == 2 else 0
+    if problem.name == "network":  # u is off by the last digit of values, in units of τ
+        rounded += _wire_digit(problem) / _coldest(problem)
     return computed * _HARSH.get(problem.name, 1) + rounded
 
 

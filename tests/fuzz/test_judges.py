@@ -76,6 +76,8 @@ def test_only_ties_excuse_the_gradient_of_logistic_phi(scores, excused):
     problem = _problem("soft_permutation", method, scores, descending=False)
     assert bool(_noticed(problem, gradient=lambda v: v * 1.1)) != excused
     assert _noticed(problem, result=lambda v: v + 1e-3)
+    cold = _problem("soft_permutation", method, scores, descending=False, temperature=1e-7)
+    assert bool(_noticed(cold, result=lambda v: v + 1e-6)) != excused
 
 
 def test_a_small_density_is_not_lost_unless_it_underflows():
