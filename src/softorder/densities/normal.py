@@ -55,7 +55,7 @@ class Normal(TailDensity):
         return self.log_mills(a) + self.log_pdf(a)
 
     def log_pdf(self, u: Tensor) -> Tensor:
-        return _LOG_HEIGHT - 0.5 * _square(u)
+        return _LOG_HEIGHT - _half_square(u)
 
     def log_ratio(self, a: Tensor, nearest: Tensor) -> Tensor:
         return -(a - nearest) * (0.5 * a + 0.5 * nearest)
@@ -92,8 +92,8 @@ def _log_distant_mills(a: Tensor) -> Tensor:
     return torch.log1p(series) - torch.log(a)
 
 
-def _square(u: Tensor) -> Tensor:
-    """u², with a derivative of 0 instead of inf at infinity."""
+def _half_square(u: Tensor) -> Tensor:
+    """u²/2, also where u² overflows, with a derivative of 0 instead of inf at infinity."""
     infinite = u.isinf()
     finite = torch.where(infinite, 0.0, u)
-    return torch.where(infinite, math.inf, finite * finite)
+    return torch.where(infinite, math.inf, 0.5 * finite * finite)
