@@ -9,6 +9,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import softorder as so
 from softorder.kernels import _native
+from softorder.kernels._layout import layout_of
 from tests.oracles.densities import BUILT_IN
 
 
@@ -334,3 +335,11 @@ def test_compiled_graphs_call_the_same_kernels(case):
     assert _native.calls - before == {"topk_forward": 1, "topk_backward": 1}
     _same((p, gradient), wanted, **EXACT)
     assert p.stride() == wanted[0].stride()
+
+
+def test_a_layout_has_the_strides_of_every_operand():
+    """Kernels read those of a mask that is not there, too."""
+    scores = torch.zeros(6, 4).t()
+    axes, *numbers = layout_of(scores, scores, None)
+    assert len(numbers) == axes + 3 * (axes + 1)
+    assert layout_of(torch.zeros(2, 3), torch.zeros(2, 3), None) is None

@@ -13,10 +13,15 @@ FORMATS = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64:
 
 
 def layout_of(*operands: Tensor | None) -> array[int] | None:
-    """The layout of operands of one shape, or None if all are dense. The last may be missing."""
+    """The layout of operands of one shape, or None if all are dense.
+
+    Kernels look at the strides of every operand. The last may be missing: the first stands in.
+    """
+    first, *others = operands
     for operand in operands:
         if operand is not None and not operand.is_contiguous():
-            return array("q", layout([v for v in operands if v is not None]))
+            assert first is not None
+            return array("q", layout([first, *(first if v is None else v for v in others)]))
     return None
 
 
