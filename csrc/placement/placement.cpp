@@ -90,13 +90,12 @@ template <class T, class Order> class PlacedRow {
     gather(wanted.get(), above.get(), below.get(), pulls.get());
     const double* const by_level = pulls.get() + 1;
     order().roots_vjp(levels(), row_.finite_order(), by_level, roots_, pulled.get());
-    const double inverse = 1 / tau_;
     for (std::size_t i = 0; i < row_.n; ++i) {
       if (!std::isfinite(scores_[i])) continue;
-      out[i] = T(factor_ * (pulled.get()[i] + inverse * (above.get()[i] - below.get()[i])));
+      out[i] = T(pulled.get()[i] + inverse_ * (above.get()[i] - below.get()[i]));
     }
     if (!by_temperature) return 0;
-    return factor_ * (heat * inverse * inverse + order().roots_by_temperature(levels(), by_level, roots_));
+    return inverse_ * (heat / tau_) + order().roots_by_temperature(levels(), by_level, roots_);
   }
 
  private:
@@ -164,12 +163,11 @@ template <class T, class Order> class PlacedRow {
   // pulls[level] = Σ g (B - A)/τ of the scores beside that threshold.
   void gather(const Wish* wishes, const double* above, const double* below, double* pulls) const {
     std::fill(pulls, pulls + row_.finite + 1, 0.0);
-    const double inverse = 1 / tau_;
     for (std::size_t i = 0; i < row_.n; ++i) {
       const Wish& wish = wishes[i];
       if (wish.kind != Wish::between) continue;
-      pulls[wish.low] += inverse * below[i];
-      pulls[wish.high] -= inverse * above[i];
+      pulls[wish.low] += inverse_ * below[i];
+      pulls[wish.high] -= inverse_ * above[i];
     }
   }
 
@@ -177,6 +175,8 @@ template <class T, class Order> class PlacedRow {
   Team team_;
   SortedRow<T> row_;
   double factor_, tau_;  // scores and τ are multiplied by it
+  // 1/τ in the units of the scores as they came: in the others a slope may be too large for the format.
+  double inverse_{factor_ / tau_};
   const T* scores_;
   const std::int64_t *first_, *last_;
   double *x_, *centres_, *rests_;

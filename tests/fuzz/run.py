@@ -7,8 +7,8 @@
     python -m tests.fuzz.run --calls 400000 --jobs 2 --state build/fuzz.json
                                                    in two processes; again, to go on after a stop
 
-Every answer of the compiled kernels is judged (tests/fuzz/judges.py): by itself, beside plain
-torch, and beside plain torch in float64. What failed, or crashed, is named by its line.
+Every answer of the compiled kernels is judged by itself (tests/fuzz/decent.py), and beside
+plain torch, also in float64 (tests/fuzz/judges.py). What failed, or crashed, is named by its line.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import torch
 import softorder as so
 from softorder.kernels import _native
 from tests.fuzz import judges, problems, shrinking, values
+from tests.fuzz.decent import decent
 from tests.fuzz.judges import Answer
 
 _OPERATORS = {
@@ -83,7 +84,7 @@ def _check(problem, others):
     found = solve(problem, "native")
     if not all(torch.equal(*pair) for pair in zip(before, memory, strict=True)):
         return "an argument was changed"
-    wrong = judges.decent(problem, found)
+    wrong = decent(problem, found)
     if wrong or problem.scores.numel() > _COMPARED:
         return wrong
     if not others:

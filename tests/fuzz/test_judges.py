@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from softorder.relaxations.networks import NetworkMethod
-from tests.fuzz import judges, problems, run
+from tests.fuzz import judges, problems, run, units
 from tests.fuzz.judges import Answer
 
 
@@ -47,7 +47,7 @@ def test_logarithms_of_the_uniform_density_are_as_good_as_p():
     problem = _problem("log_soft_topk", "uniform", scores, k=1.2, largest=True)
     smallest = _solved(problem).result.exp().min().item()
     assert 1e-4 < smallest < 0.5
-    off = judges._VALUES[torch.float64] / smallest
+    off = units.VALUES[torch.float64] / smallest
     assert not _noticed(problem, result=lambda v: v + off)
     assert _noticed(problem, result=lambda v: v + 100 * off)
 
@@ -63,11 +63,20 @@ def test_far_tails_of_the_normal_density_are_judged_by_their_slope():
     scores = [1e6 + 2.0, 1e6 + 1.0, 1e6]
     problem = _problem("log_soft_topk", "normal", scores, k=1.0, largest=True, temperature=1e-4)
     answer = _solved(problem)
-    digit = judges._last_digit(problem) / 1e-4
+    digit = units.last_digit(problem) / 1e-4
     slope = (2 * answer.result.abs()).sqrt().clamp(min=1)
     assert slope.max() > 1e3
     assert not _noticed(problem, result=lambda v: v - slope * digit)
     assert _noticed(problem, result=lambda v: v - 100 * slope * digit)
+
+
+def test_shares_of_a_threshold_in_a_wide_gap_are_as_good_as_its_last_digit():
+    scores, tau = [1.3, 1.2, 0.1, -0.5], 1e-8
+    problem = _problem("log_soft_topk", "laplace", scores, k=1.0, largest=True, temperature=tau)
+    digit = units.last_digit(problem) / tau
+    assert digit > 100 * units.GRADIENTS[torch.float64]
+    assert not _noticed(problem, gradient=lambda v: v * (1 + digit))
+    assert _noticed(problem, gradient=lambda v: v * (1 + 100 * digit))
 
 
 @pytest.mark.parametrize(("scores", "excused"), [([0.0, 1.5, 0.0], True), ([0.0, 1.5, 0.4], False)])

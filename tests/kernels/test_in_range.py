@@ -59,6 +59,21 @@ def test_scores_and_temperature_scale_together(kernel, operator, method, dtype):
     torch.testing.assert_close(by_far, by_near, **close)
 
 
+def test_a_loss_beyond_the_format_has_the_slope_of_its_tails(kernel):
+    """The threshold is gap/2 away: -log Φ(-u/2) = u²/8 at u = gap/τ is infinite, u/(4τ) is not."""
+    gap, tau = 1.6e297, 5.0
+    scores = torch.tensor([-gap, 0.0], dtype=torch.float64)
+    scores.requires_grad_()
+    target = torch.tensor([1, 0])  # the wrong way round
+    options = {"method": "normal", "temperature": tau, "reduction": "none"}
+    losses = so.losses.permutation_cross_entropy(scores, target, **options)
+    (gradient,) = torch.autograd.grad(losses, scores, torch.ones_like(losses))
+    assert (losses == math.inf).all()
+    slope = 2 * (gap / tau) / (4 * tau)  # of two losses
+    expected = torch.tensor([-slope, slope], dtype=torch.float64)
+    torch.testing.assert_close(gradient, expected, rtol=1e-12, atol=0)
+
+
 @pytest.mark.parametrize("method", [*_ORDERS, "permutahedron", "permutahedron_kl"])
 def test_cold_rows_are_hard(kernel, method):
     most = torch.finfo(torch.float64).max

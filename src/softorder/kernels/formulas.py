@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -146,6 +147,38 @@ def with_gradient_of(value: Tensor, like: Tensor) -> Tensor:
     """
     like = torch.where(like.isfinite(), like, 0.0)
     return value.detach() + (like - like.detach())
+
+
+def damped(value: Tensor, factor: Tensor) -> Tensor:
+    """The value, infinite or not, with its derivatives multiplied by a factor.
+
+    For what has no unit, made of scores that are multiplied by it but keep their gradients: to
+    multiply on the way to the slopes, not behind them, keeps those in the format.
+    """
+    if torch.compiler.is_compiling():  # no function with a jvp: there infinities have no slope
+        return with_gradient_of(value, factor * value)
+    return _Damped.apply(value, factor)
+
+
+class _Damped(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(value: Tensor, factor: Tensor) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+        ctx.save_for_forward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        return upstream * ctx.saved_tensors[0], None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
+        return tangent * ctx.saved_tensors[0]
 
 
 def multiplied(temperature: Tensor, factor: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from softorder.densities import BUILT_IN, Density
 from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
-from softorder.kernels.formulas import at_hand, with_gradient_of
+from softorder.kernels.formulas import at_hand, damped, with_gradient_of
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import losses_between
@@ -267,12 +267,18 @@ class FSumMethod(Method):
     ) -> Tensor:
         factor, x = rows.factor(), scores
         if factor is not None:
-            rows, x, tau = rows.in_range(scores, temperature, factor)
-            x, temperature = with_gradient_of(x, scores), with_gradient_of(tau, temperature)
+            rows, x, temperature = self._in_range(rows, scores, temperature, factor)
         centre, rest = self._roots(x, rows, rows.places() + 0.5, temperature)
         t = rows.ascending(centre + rest)
         t = t if factor is None else with_gradient_of(t / factor, t)
         return all_values(rows, t, descending)
+
+    def _in_range(
+        self, rows: SortedRows, scores: Tensor, temperature: Tensor, factor: Tensor
+    ) -> tuple[SortedRows, Tensor, Tensor]:
+        """All of it multiplied by the factor, with the gradients of what was given."""
+        rows, x, tau = rows.in_range(scores, temperature, factor)
+        return rows, with_gradient_of(x, scores), with_gradient_of(tau, temperature)
 
     def _permutation(self, scores: Tensor, temperature: Tensor, descending: bool, k: int) -> Tensor:
         x = scores.double()
@@ -300,14 +306,17 @@ class FSumMethod(Method):
         places: tuple[Tensor, Tensor],
         descending: bool,
     ) -> Tensor:
-        rows, x, temperature = rows.in_range(x, temperature, rows.factor())
+        factor = rows.factor()
+        if factor is not None:
+            rows, x, temperature = self._in_range(rows, x, temperature, factor)
         rows = rows.thresholds()
         levels = rows.levels().double()
         centre, rest = self._roots(x, rows, levels, temperature)
         if not self._is_dense(rows, temperature):
             rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
-        found = self.density, rows, x, (centre, rest), temperature, places, descending
-        return losses_between(*found)
+        given = self.density, rows, x, (centre, rest), temperature, places, descending
+        losses = losses_between(*given)
+        return losses if factor is None else damped(losses, factor)
 
     def _inverse(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor

@@ -80,15 +80,16 @@ def vjp(
         return losses_between(law, rows, x, (at, rest), tau, (first, last), descending)
 
     inputs = scores, centre, temperature
-    by, pulls, heat = _autograd.vjp(directly, inputs, upstream.double())
+    upstream = upstream.double()
+    if factor is not None:  # first: slopes in these units may be too large for the format
+        upstream = factor * upstream
+    by, pulls, heat = _autograd.vjp(directly, inputs, upstream)
     if rows.n > 1:
         moved, heated = _pass_on(rows, law, pulls[..., 1:-1], centre, rest, temperature)
         by, heat = by + rows.to_origin(moved), heat + heated
     if rows.spoiled is not None:
         by = torch.where(scores.isfinite() & ~rows.spoiled, by, 0.0)
         heat = torch.where(rows.spoiled.squeeze(-1), 0.0, heat)
-    if factor is not None:
-        by, heat = factor * by, factor.squeeze(-1) * heat
     by = by.to(values.dtype)
     return by, heat if by_temperature else no_gradient(by)
 

@@ -1,0 +1,114 @@
+"""How far apart two answers may be: units of the accuracy that is stated for the format.
+
+A unit is relative to the scale of the result, or to the slopes of which a gradient is a sum: these
+may cancel.
+"""
+
+import math
+
+import torch
+
+VALUES = {torch.float64: 1e-11, torch.float32: 5e-6}
+GRADIENTS = {torch.float64: 1e-10, torch.float32: 2e-5}
+#: Layer after layer, or iteration after iteration, enlarges what rounding does.
+HARSH = {"network": 1e3, "sinkhorn": 1e3, "sinkhorn_sort": 1e3, "sorted_soft": 1e3, "soft": 10}
+LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entropy")
+
+
+def unit(problem, name, expected):
+    """One unit of a part of an answer, entry by entry.
+
+    A threshold b in a wide gap is no better than its last digit, and logarithms far from it follow:
+    log p by that digit in units of τ, and the shares that both sides of the gap have in moving b.
+    """
+    logarithms = problem.operator in LOGARITHMS
+    digit = last_digit(problem) / coldest(problem) if logarithms else 0.0
+    if name == "the result":
+        one = accuracy(problem, VALUES) * scale_of_result(problem, expected)
+        one = one + slope_far_out(problem, expected) * digit if logarithms else one
+    else:
+        one = (accuracy(problem, GRADIENTS) + digit) * scale_of_gradient(problem, expected)
+        one = one + smallest(problem) / coldest(problem)  # f(u), which is divided by τ
+    return one + least(problem) + torch.zeros_like(expected)
+
+
+def slope_far_out(problem, logarithm):
+    """Of log F(u) in u, by its value: 1 at the most, but |u| for the normal density's -u²/2."""
+    return (2 * logarithm.abs()).sqrt().clamp(min=1) if problem.name == "normal" else 1.0
+
+
+def smallest(problem):
+    """The smallest normal number of the format in which F and f are."""
+    wide = torch.float64 if problem.scores.dtype is torch.float64 else torch.float32
+    return torch.finfo(wide).tiny
+
+
+def accuracy(problem, stated):
+    dtype = problem.scores.dtype
+    computed = stated[dtype if dtype is torch.float64 else torch.float32]
+    rounded = torch.finfo(dtype).eps if dtype.itemsize == 2 else 0
+    if problem.name == "network":  # u is off by the last digit of values, in units of τ
+        rounded += wire_digit(problem) / coldest(problem)
+    return computed * HARSH.get(problem.name, 1) + rounded
+
+
+def least(problem):
+    """What the format cannot hold, and what underflows on the way."""
+    tiny = {torch.float64: 1e-290, torch.float16: 1e-7}
+    return tiny.get(problem.scores.dtype, 1e-30)
+
+
+def scale_of_result(problem, expected):
+    n = problem.scores.shape[problem.dim]
+    if problem.operator in ("soft_topk", "soft_permutation"):
+        return 1.0
+    if problem.operator in ("soft_rank", "fsum", "laplace_sum"):
+        return float(max(n, 1))
+    if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+        finite = torch.where(problem.scores.isfinite(), problem.scores.double(), 0.0)
+        largest = most(finite) + most(problem.temperature) * math.log(n + 2)
+        return expected.abs().clamp(min=largest)  # their sum may overflow
+    return 1 + expected.abs()
+
+
+def scale_of_gradient(problem, expected):
+    """The largest one; and 1/τ, wherever a score has others or the threshold near it."""
+    rows, tau = problem.rows, problem.temperature
+    if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+        return most(expected) + 1  # shares of one
+    gaps = torch.where(rows.isfinite(), rows, math.nan).sort(-1).values.diff(dim=-1)
+    near = (gaps < 100 * tau.unsqueeze(-1)).any(-1)
+    alone = rows.isfinite().sum(-1) == 1
+    if problem.operator in ("soft_rank", "fsum"):  # a score is near itself
+        alone = near | True
+    if "k" in problem.options:  # where k is not whole, some p is neither 0 nor 1
+        alone = alone | (torch.as_tensor(problem.options["k"]) % 1 != 0)
+    slopes = torch.where(near | alone, 1 / tau, 0.0)
+    if problem.name == "network":  # some comparators have slopes of τ/gap² far out
+        least = gaps.abs().nan_to_num(nan=math.inf, posinf=math.inf)
+        least = least.amin(-1) if gaps.shape[-1] else torch.full_like(tau, math.inf)
+        slopes = torch.maximum(slopes, 1 / (tau * (1 + (least / tau) ** 2)))
+    return most(expected) + most(slopes)
+
+
+def last_digit(problem):
+    """Of the largest score, in the format in which thresholds are."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    eps = torch.finfo(torch.float64 if problem.scores.dtype is torch.float64 else torch.float32).eps
+    return most(finite) * eps
+
+
+def wire_digit(problem):
+    """The last digit of values on the wires of a network."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    narrow = problem.operator == "soft_sort" and problem.scores.dtype is not torch.float64
+    return most(finite) * torch.finfo(torch.float32 if narrow else torch.float64).eps
+
+
+def coldest(problem):
+    """The least τ of all rows; 1 where there is none."""
+    return problem.temperature.min().item() if problem.temperature.numel() else 1.0
+
+
+def most(values):
+    return values.abs().amax().item() if values.numel() else 0.0
