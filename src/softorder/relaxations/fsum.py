@@ -14,6 +14,7 @@ from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
 from softorder.kernels.formulas import at_hand, damped, with_gradient_of
+from softorder.kernels.fsum import edge_law, share_of_lower
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import losses_between
@@ -351,22 +352,41 @@ class FSumMethod(Method):
     ) -> Tensor:
         """0 with the derivatives of t on a plateau of FSum, where its slope underflows.
 
-        There t lies midway between two neighbours, but for a multiple of τ.
+        There t lies midway between two neighbours, but for a multiple of τ (kernels/fsum/edges.py).
         """
-        x, t = scores.gather(-1, rows.order), t.detach()
-        neighbours = rows.neighbours(x, levels.detach().round().long())
+        x, t, places = scores.gather(-1, rows.order), t.detach(), levels.detach().round().long()
         column = rows.beside_targets(temperature).to(x.dtype)
-        slope = sum(self.density.pdf((t - v.detach()) / column.detach()) for v in neighbours)
+        below, above = ((t - v) / column.detach() for v in rows.neighbours(x.detach(), places))
+        slope = self.density.pdf(below) + self.density.pdf(above)
         flat = (
             (slope < torch.finfo(x.dtype).tiny)
             & t.isfinite()
             & (levels < rows.available_at_targets())
         )
-        low, high = (torch.where(flat, v, 0.0) for v in neighbours)
-        middle = 0.5 * low + 0.5 * high
+        if at_hand(flat) and not flat.any():
+            return torch.zeros_like(t)
+        sides = rows.neighbours(self._behind_edges(x, rows, temperature.detach()), places)
+        low, high = (torch.where(flat, v, 0.0) for v in sides)
+        share = share_of_lower(self.density, below, -above)
+        middle = share * low + (1 - share) * high
         most = torch.finfo(x.dtype).max
         beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0).clamp(-most, most)
         return _nought(middle) + beside * _nought(column)
+
+    def _behind_edges(self, x: Tensor, rows: SortedRows, temperature: Tensor) -> Tensor:
+        """The mean of all scores that have a share in a plateau which begins at a score, or ends.
+
+        Differentiable by the scores of which it is the mean, not by their shares.
+        """
+        law, tau = edge_law(self.density, temperature)
+        at, counts = x.detach(), (rows.count, rows.count)
+        within = torch.where(at.isfinite(), x, 0.0)
+        offsets = None if rows.offsets is None else (rows.offsets[0],) * 2
+        total, number = (
+            fsum(at, at, weights, tau, law, derivative=1, counts=counts, offsets=offsets)
+            for weights in (within, None)
+        )
+        return total / torch.where(number > 0, number, 1.0)
 
 
 def _nought(value: Tensor) -> Tensor:

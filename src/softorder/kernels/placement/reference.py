@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from softorder.densities import Density
 from softorder.kernels import _autograd, fsum
 from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
-from softorder.kernels.formulas import reciprocal
+from softorder.kernels.formulas import at_hand, reciprocal
 from softorder.kernels.permutation.shares import edge, log_share
 from softorder.kernels.placement.cpu import slopes_of
 from softorder.kernels.sort import sort as sort_scores
@@ -104,8 +105,7 @@ def _pass_on(
 ) -> tuple[Tensor, Tensor]:
     """What the thresholds t = centre + rest that are finite hand to the sorted scores and to τ.
 
-    With u = (t_j - x_i)/τ: dt_j = Σ_i f(u) (dx_i + u dτ)/Σ_i f(u). Where that underflows, in a wide
-    gap, t lies midway between its neighbours but for a multiple of τ.
+    With u = (t_j - x_i)/τ: dt_j = Σ_i f(u) (dx_i + u dτ)/Σ_i f(u), unless that underflows.
     """
     t, rest = centre[..., 1:-1].contiguous(), rest[..., 1:-1].contiguous()
     count = torch.as_tensor(rows.n if rows.count is None else rows.count, device=t.device)
@@ -127,12 +127,9 @@ def _pass_on(
             target_count=finite,
         )
 
-    slope, low, high = at_roots(0), rows.values[..., :-1], rows.values[..., 1:]
+    slope = at_roots(0)
     flat = slope < torch.finfo(slope.dtype).tiny
     share = torch.where(flat, 0.0, pulls / torch.where(flat, 1.0, slope))
-    halves = torch.where(flat & live, 0.5 * pulls, 0.0)
-    middle = torch.where(flat & live, 0.5 * low + 0.5 * high, 0.0)
-    beside = torch.where(flat & live, ((t - middle) + rest) / temperature.unsqueeze(-1), 0.0)
     by = fsum.fsum(
         t,
         rows.values,
@@ -144,6 +141,37 @@ def _pass_on(
         source_count=finite,
         target_count=count,
     )
-    by[..., :-1] += halves
-    by[..., 1:] += halves
-    return by, (share * at_roots(1)).sum(-1) + (pulls * beside).sum(-1)
+    heat = (share * at_roots(1)).sum(-1)
+    flat &= live
+    if at_hand(flat) and not flat.any():
+        return by, heat
+    moved, heated = _across_gaps(rows, law, torch.where(flat, pulls, 0.0), t, rest, temperature)
+    return by + moved, heat + heated
+
+
+def _across_gaps(
+    rows: SortedRows,
+    law: Density,
+    pulls: Tensor,
+    centre: Tensor,
+    rest: Tensor,
+    temperature: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The same of thresholds in gaps where the slope underflows: see kernels/fsum/edges.py."""
+    law, tau = fsum.edge_law(law, temperature)
+    x = rows.values
+
+    def at_edges(weights: Tensor | None) -> Tensor:
+        count = rows.count
+        return fsum.fsum(
+            x, x, weights, tau, law, derivative=1, source_count=count, target_count=count
+        )
+
+    number = at_edges(None)
+    number = torch.where(number > 0, number, 1.0)
+    mean = at_edges(torch.where(x.isfinite(), x, 0.0)) / number
+    middle = 0.5 * mean[..., :-1] + 0.5 * mean[..., 1:]
+    beside = ((centre - middle) + rest) / temperature.unsqueeze(-1)
+    halves = functional.pad(pulls, (1, 1)) / 2
+    moved = at_edges((halves[..., :-1] + halves[..., 1:]) / number)
+    return moved, torch.where(pulls == 0, 0.0, pulls * beside).sum(-1)
