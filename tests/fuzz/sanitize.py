@@ -36,7 +36,7 @@ SANITIZERS = {
         ("libasan.so", "libubsan.so", "libstdc++.so"),
         {
             # Python keeps what it has to the end; tests/runtime/test_growth.py sees what grows.
-            # Frames that outlive their call are not aligned for vectors of 64 bytes (GCC bug 110027).
+            # Frames that outlive a call are not aligned for packs of 64 bytes: GCC bug 110027.
             "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return={frames}",
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
         },
