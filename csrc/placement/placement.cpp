@@ -24,11 +24,11 @@ template <class T> T* row_of(const void* matrix, const Placement& a, std::size_t
   return static_cast<T*>(const_cast<void*>(matrix)) + begin_of(a, row);
 }
 
-// The thresholds that a score wants to be between, by their levels; or what else there is to say of its loss.
-struct Wish {
-  enum Kind : std::int32_t { settled, between } kind;
-  std::int32_t low, high;
-  double loss;
+// The thresholds that a few scores want to be between, by their levels; or what else there is to say of a loss.
+struct Wishes {
+  static constexpr double kOpen = -1;  // what no loss is
+  std::int32_t low[Distances::kMost], high[Distances::kMost];  // 0 where a loss is settled
+  double loss[Distances::kMost];
 };
 
 // Memory for one row at a time.
@@ -67,11 +67,12 @@ template <class T, class Order> class PlacedRow {
   }
 
   void losses(double* out) const {
-    each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wish* wishes) {
+    each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wishes& wishes) {
       double found[Distances::kMost + kLanes<double>];
       share_.losses(at, count, found);
+#pragma omp simd
       for (std::size_t k = 0; k < count; ++k) {
-        out[from + k] = wishes[k].kind == Wish::between ? found[k] : wishes[k].loss;
+        out[from + k] = wishes.loss[k] == Wishes::kOpen ? found[k] : wishes.loss[k];
       }
       return 0.0;
     });
@@ -82,12 +83,14 @@ template <class T, class Order> class PlacedRow {
     std::fill(out, out + row_.n, T(0));
     if (row_.spoiled || row_.finite == 0) return 0;
     Scratch<double> pulled(row_.n), above(row_.n), below(row_.n), pulls(row_.finite + 1);
-    Scratch<Wish> wanted(row_.n);
-    const double heat = each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wish* wishes) {
-      std::copy(wishes, wishes + count, wanted.get() + from);
-      return pull(upstream + from, count, at, wishes, above.get() + from, below.get() + from);
+    Scratch<std::int32_t> low(row_.n), high(row_.n);
+    const double heat = each_piece([&](std::size_t from, std::size_t count, const Distances& at, const Wishes& wishes) {
+      std::copy(wishes.low, wishes.low + count, low.get() + from);
+      std::copy(wishes.high, wishes.high + count, high.get() + from);
+      pull(upstream + from, count, at, wishes, above.get() + from, below.get() + from);
+      return by_temperature ? heat_of(count, at, above.get() + from, below.get() + from) : 0.0;
     });
-    gather(wanted.get(), above.get(), below.get(), pulls.get());
+    gather(low.get(), high.get(), above.get(), below.get(), pulls.get());
     const double* const by_level = pulls.get() + 1;
     order().roots_vjp(levels(), row_.finite_order(), by_level, roots_, pulled.get());
     for (std::size_t i = 0; i < row_.n; ++i) {
@@ -104,56 +107,97 @@ template <class T, class Order> class PlacedRow {
   Levels levels() const { return threshold_levels(row_.finite); }
   Order order() const { return {x_, row_.finite, tau_, team_}; }
 
-  Wish wish(std::size_t i) const {
+  // Of the scores from `from` on. Most rows have finite scores and places that exist; returns whether these have.
+  bool plain_wishes(std::size_t from, std::size_t count, Wishes& out) const {
+    if (row_.spoiled || row_.finite != row_.n) return false;
+    const std::int64_t n = std::int64_t(row_.n), *const firsts = first_ + from, *const lasts = last_ + from;
+    const bool descending = a_.descending;
+    int odd = 0;
+#pragma omp simd reduction(| : odd)
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::int64_t first = descending ? n - 1 - lasts[k] : firsts[k];
+      const std::int64_t behind = (descending ? n - 1 - firsts[k] : lasts[k]) + 1;
+      odd |= (firsts[k] < 0) | (first < 0) | (behind <= first) | (behind > n);
+      out.low[k] = std::int32_t(first), out.high[k] = std::int32_t(behind), out.loss[k] = Wishes::kOpen;
+    }
+    return !odd;
+  }
+
+  void wishes_of(std::size_t from, std::size_t count, Wishes& out) const {
+    if (plain_wishes(from, count, out)) return;
+    for (std::size_t k = 0; k < count; ++k) {
+      out.low[k] = out.high[k] = 0;
+      out.loss[k] = wish(from + k, out.low[k], out.high[k]);
+    }
+  }
+
+  // The loss of score i if it is settled; if not, the levels of its thresholds.
+  double wish(std::size_t i, std::int32_t& low, std::int32_t& high) const {
     const T x = scores_[i];
-    if (first_[i] < 0 || x == -kInfinity<T>) return {Wish::settled, 0, 0, 0};
-    if (row_.spoiled) return {Wish::settled, 0, 0, kNan<double>};
+    if (first_[i] < 0 || x == -kInfinity<T>) return 0;
+    if (row_.spoiled) return kNan<double>;
     const std::int64_t present = std::int64_t(row_.present()), finite = std::int64_t(row_.finite);
     const std::int64_t first = a_.descending ? present - 1 - last_[i] : first_[i];
     const std::int64_t behind = (a_.descending ? present - 1 - first_[i] : last_[i]) + 1;
     if (x == kInfinity<T>) {  // shares the last places with its equals
       const std::int64_t within = std::min(behind, present) - std::max(first, finite);
       const double share = double(std::max<std::int64_t>(within, 0)) / double(present - finite);
-      return {Wish::settled, 0, 0, std::fabs(std::log(share))};
+      return std::fabs(std::log(share));
     }
-    if (first < 0 || first >= finite || behind > std::int64_t(row_.n)) return {Wish::settled, 0, 0, kInfinity<double>};
-    return {Wish::between, std::int32_t(first), std::int32_t(std::min(behind, finite)), 0};
+    const bool there = first >= 0 && first < finite && behind > first && behind <= std::int64_t(row_.n);
+    if (!there) return kInfinity<double>;
+    low = std::int32_t(first), high = std::int32_t(std::min(behind, finite));
+    return Wishes::kOpen;
   }
 
   // Calls work(from, count, distances, wishes) for pieces of the row, as its scores come; the sum of its results.
   template <class Work> double each_piece(Work work) const {
     return team_.sum<double>(row_.n, [&](std::size_t begin, std::size_t end, int) {
       Distances at;
-      Wish wishes[Distances::kMost];
+      Wishes wishes;
       double total = 0;
       for (; begin < end; begin += Distances::kMost) {
         const std::size_t count = std::min(Distances::kMost, end - begin);
-        for (std::size_t k = 0; k < count; ++k) measure(begin + k, wishes[k] = wish(begin + k), k, at);
-        for (std::size_t k = count; k % kLanes<double>; ++k) at.below[k] = at.above[k] = at.width[k] = 1;
+        wishes_of(begin, count, wishes);
+        measure(begin, count, wishes, at);
         total += work(begin, count, at, wishes);
       }
       return total;
     });
   }
 
-  void measure(std::size_t i, const Wish& wish, std::size_t k, Distances& at) const {
-    at.below[k] = at.above[k] = at.width[k] = 1;
-    if (wish.kind != Wish::between) return;
-    const double x = factor_ * double(scores_[i]), low = centres_[wish.low], high = centres_[wish.high];
-    at.below[k] = (x - low) - rests_[wish.low];
-    at.above[k] = (high - x) + rests_[wish.high];
-    at.width[k] = (high - low) + (rests_[wish.high] - rests_[wish.low]);
+  // How far the thresholds are; 1, which harms nobody, where none are wanted.
+  void measure(std::size_t from, std::size_t count, const Wishes& wishes, Distances& at) const {
+    const T* const scores = scores_ + from;
+    const double *const centres = centres_, *const rests = rests_, factor = factor_;
+#pragma omp simd
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::int32_t low = wishes.low[k], high = wishes.high[k];
+      const double x = factor * double(scores[k]), from_low = centres[low], to_high = centres[high];
+      const bool open = wishes.loss[k] == Wishes::kOpen;
+      at.below[k] = open ? (x - from_low) - rests[low] : 1;
+      at.above[k] = open ? (to_high - x) + rests[high] : 1;
+      at.width[k] = open ? (to_high - from_low) + (rests[high] - rests[low]) : 1;
+    }
+    for (std::size_t k = count; k % kLanes<double>; ++k) at.below[k] = at.above[k] = at.width[k] = 1;
   }
 
-  // g A and g B for a few scores; returns Σ g (A d + B d').
-  double pull(const double* upstream, std::size_t count, const Distances& at, const Wish* wishes, double* above,
-              double* below) const {
+  // g A and g B for a few scores, 0 where a loss is settled.
+  void pull(const double* upstream, std::size_t count, const Distances& at, const Wishes& wishes, double* above,
+            double* below) const {
     Rates rates;
     share_.rates(at, count, rates);
+#pragma omp simd
+    for (std::size_t k = 0; k < count; ++k) {
+      const double g = wishes.loss[k] == Wishes::kOpen ? upstream[k] : 0;
+      above[k] = g * rates.above[k], below[k] = g * rates.below[k];
+    }
+  }
+
+  // Σ g (A d + B d') of these.
+  static double heat_of(std::size_t count, const Distances& at, const double* above, const double* below) {
     double heat = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      const double g = wishes[k].kind == Wish::between ? upstream[k] : 0;
-      above[k] = g * rates.above[k], below[k] = g * rates.below[k];
       if (above[k] != 0 && std::isfinite(at.above[k])) heat += above[k] * at.above[k];
       if (below[k] != 0 && std::isfinite(at.below[k])) heat += below[k] * at.below[k];
     }
@@ -161,13 +205,12 @@ template <class T, class Order> class PlacedRow {
   }
 
   // pulls[level] = Σ g (B - A)/τ of the scores beside that threshold.
-  void gather(const Wish* wishes, const double* above, const double* below, double* pulls) const {
+  void gather(const std::int32_t* low, const std::int32_t* high, const double* above, const double* below,
+              double* pulls) const {
     std::fill(pulls, pulls + row_.finite + 1, 0.0);
     for (std::size_t i = 0; i < row_.n; ++i) {
-      const Wish& wish = wishes[i];
-      if (wish.kind != Wish::between) continue;
-      pulls[wish.low] += inverse_ * below[i];
-      pulls[wish.high] -= inverse_ * above[i];
+      pulls[low[i]] += inverse_ * below[i];
+      pulls[high[i]] -= inverse_ * above[i];
     }
   }
 

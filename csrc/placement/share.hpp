@@ -63,7 +63,8 @@ class LaplaceShare {
     const Pack<double> below = load(at.below + k), above = load(at.above + k), none = {};
     const Pack<double> width = load(at.width + k) * inverse_, apart = width < kLeast ? none + kLeast : width;
     const Mask<double> inside = (below >= 0.0) & (above > 0.0);
-    const Decay p = decay(inside ? below * inverse_ : apart), q = decay(inside ? above * inverse_ : apart);
+    const Decay p = decay(inside ? below * inverse_ : apart);
+    const Decay q = any<double>(inside) ? decay(inside ? above * inverse_ : apart) : p;
     const Pack<double> lost = 0.5 * (p.lost + q.lost), least = none + std::numeric_limits<double>::min();
     return {inside, below < 0.0 ? -below : -above, p.rest, q.rest, lost < least ? least : lost};
   }

@@ -48,7 +48,12 @@ def shared(problem):
 
 
 def exhausted(problem):
-    """Whether there are as many softmaxes as scores: the last ones share what rounding left."""
+    """Whether there are as many softmaxes as scores: the last ones share what rounding left.
+
+    Or whether, after the first one, rounding what it took from the scores is not small beside τ.
+    """
+    if units.penalty_digit(problem) > 1e-3 * units.coldest(problem):
+        return True
     k = torch.as_tensor(problem.options["k"], dtype=torch.float64)
     return bool((k.ceil() >= (problem.rows > -math.inf).sum(-1)).any())
 

@@ -1,6 +1,7 @@
 """Where rounding decides, judges look less closely; what it does not do, they notice there, too."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -87,6 +88,15 @@ def test_only_ties_excuse_the_gradient_of_logistic_phi(scores, excused):
     assert _noticed(problem, result=lambda v: v + 1e-3)
     cold = _problem("soft_permutation", method, scores, descending=False, temperature=1e-7)
     assert bool(_noticed(cold, result=lambda v: v + 1e-6)) != excused
+
+
+def test_rounds_of_softmaxes_are_as_good_as_what_they_took():
+    """log(1 - p) is rounded to 2e-16, which is divided by τ."""
+    rounds = partial(_problem, "soft_topk", "sequential_softmax", [3.0, 0.0, 1.0, 2.0], k=2)
+    cold = rounds(largest=True, temperature=1e-8)
+    assert not _noticed(cold, result=lambda v: v + 2e-8)
+    assert _noticed(cold, result=lambda v: v + 1e-5)
+    assert _noticed(rounds(largest=True, temperature=0.1), result=lambda v: v + 2e-8)
 
 
 def test_a_small_density_is_not_lost_unless_it_underflows():

@@ -49,6 +49,8 @@ def accuracy(problem, stated):
     rounded = torch.finfo(dtype).eps if dtype.itemsize == 2 else 0
     if problem.name == "network":  # u is off by the last digit of values, in units of τ
         rounded += wire_digit(problem) / coldest(problem)
+    if problem.name == "sequential_softmax":
+        rounded += penalty_digit(problem) / coldest(problem)
     return computed * HARSH.get(problem.name, 1) + rounded
 
 
@@ -94,8 +96,13 @@ def scale_of_gradient(problem, expected):
 def last_digit(problem):
     """Of the largest score, in the format in which thresholds are."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
-    eps = torch.finfo(torch.float64 if problem.scores.dtype is torch.float64 else torch.float32).eps
-    return most(finite) * eps
+    return most(finite) * penalty_digit(problem)
+
+
+def penalty_digit(problem):
+    """Of 1 there: log(1 - p), which is added to scores of any size, is of this order."""
+    wide = problem.scores.dtype is torch.float64
+    return torch.finfo(torch.float64 if wide else torch.float32).eps
 
 
 def wire_digit(problem):

@@ -14,7 +14,7 @@ from softorder.kernels import order, permutation, placement
 from softorder.kernels._density_numbers import NUMBERED, is_walked, number_of
 from softorder.kernels._operators import Fused
 from softorder.kernels.formulas import at_hand, damped, with_gradient_of
-from softorder.kernels.fsum import edge_law, share_of_lower
+from softorder.kernels.fsum import edge_law, flat_below, share_of_lower
 from softorder.kernels.order.reference import all_ranks, all_values
 from softorder.kernels.permutation.reference import between, levels_of
 from softorder.kernels.placement.reference import losses_between
@@ -239,8 +239,8 @@ class FSumMethod(Method):
         levels, order = levels.sort()
         rows = sort_segments(scores, offsets).aimed_at_each(levels.shape[-1])
         flat = levels.flatten()
-        centre, rest = self._roots(scores, rows, flat, temperature)
-        t = centre + rest + self._across_gaps(scores, rows, flat, temperature, centre + rest)
+        centre, rest = self._roots_across_gaps(scores, rows, flat, temperature)
+        t = centre + rest
         t = torch.empty_like(levels).scatter(-1, order, t.view_as(levels))
         some = rows.segments.add_up(scores > -math.inf).unsqueeze(-1) > 0
         return rows.spoil_rows(torch.where(some, t, math.nan))
@@ -312,9 +312,7 @@ class FSumMethod(Method):
             rows, x, temperature = self._in_range(rows, x, temperature, factor)
         rows = rows.thresholds()
         levels = rows.levels().double()
-        centre, rest = self._roots(x, rows, levels, temperature)
-        if not self._is_dense(rows, temperature):
-            rest = rest + self._across_gaps(x, rows, levels, temperature, centre + rest)
+        centre, rest = self._roots_across_gaps(x, rows, levels, temperature)
         given = self.density, rows, x, (centre, rest), temperature, places, descending
         losses = losses_between(*given)
         return losses if factor is None else damped(losses, factor)
@@ -324,8 +322,8 @@ class FSumMethod(Method):
     ) -> Tensor:
         """In float64, where the slope of FSum underflows only across very wide gaps."""
         levels, order = torch.sort(levels.expand(*scores.shape[:-1], levels.shape[-1]))
-        centre, rest = self._roots(scores, rows, levels, temperature)
-        t = centre + rest + self._across_gaps(scores, rows, levels, temperature, centre + rest)
+        centre, rest = self._roots_across_gaps(scores, rows, levels, temperature)
+        t = centre + rest
         if rows.present is not None:
             t = torch.where(rows.present > 0, t, math.nan)
         return rows.spoil(torch.empty_like(t).scatter(-1, order, t))
@@ -345,33 +343,35 @@ class FSumMethod(Method):
             return False
         widest = rows.values.diff().amax()  # to what takes no part it is infinitely wide
         middle = (widest / 2 / temperature.detach().min()).double()
-        return self.density.pdf(middle).item() >= torch.finfo(torch.float64).tiny
+        return self.density.pdf(middle).item() >= flat_below(self.density)
 
-    def _across_gaps(
-        self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor, t: Tensor
-    ) -> Tensor:
-        """0 with the derivatives of t on a plateau of FSum, where its slope underflows.
+    def _roots_across_gaps(
+        self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same with the derivatives of t on a plateau of FSum, where its slope underflows.
 
         There t lies midway between two neighbours, but for a multiple of τ (kernels/fsum/edges.py).
         """
-        x, t, places = scores.gather(-1, rows.order), t.detach(), levels.detach().round().long()
+        centre, rest = self._roots(scores, rows, levels, temperature)
+        if self._is_dense(rows, temperature):
+            return centre, rest
+        x, t = scores.gather(-1, rows.order), (centre + rest).detach()
+        places = levels.detach().round().long()
         column = rows.beside_targets(temperature).to(x.dtype)
         below, above = ((t - v) / column.detach() for v in rows.neighbours(x.detach(), places))
         slope = self.density.pdf(below) + self.density.pdf(above)
-        flat = (
-            (slope < torch.finfo(x.dtype).tiny)
-            & t.isfinite()
-            & (levels < rows.available_at_targets())
-        )
+        flat = slope < flat_below(self.density)
+        flat &= t.isfinite() & (levels < rows.available_at_targets())
         if at_hand(flat) and not flat.any():
-            return torch.zeros_like(t)
+            return centre, rest
         sides = rows.neighbours(self._behind_edges(x, rows, temperature.detach()), places)
         low, high = (torch.where(flat, v, 0.0) for v in sides)
         share = share_of_lower(self.density, below, -above)
         middle = share * low + (1 - share) * high
         most = torch.finfo(x.dtype).max
         beside = torch.where(flat, (t - middle.detach()) / column.detach(), 0.0).clamp(-most, most)
-        return _nought(middle) + beside * _nought(column)
+        moved = centre.detach() + _nought(middle) + beside * _nought(column)
+        return torch.where(flat, moved, centre), rest
 
     def _behind_edges(self, x: Tensor, rows: SortedRows, temperature: Tensor) -> Tensor:
         """The mean of all scores that have a share in a plateau which begins at a score, or ends.

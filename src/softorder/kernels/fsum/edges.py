@@ -21,6 +21,14 @@ from softorder.densities import BUILT_IN, Density
 _EXPONENTIAL = BUILT_IN["laplace"], BUILT_IN["logistic"]
 
 
+def flat_below(density: Density) -> float:
+    """The slope Σ f(u) of an F-sum in float64 below which all this is exact, and 1/slope too large.
+
+    Gradients as large as 1/τ are divided by slopes. What is a power of e may be flat soon.
+    """
+    return 1e-150 if density in _EXPONENTIAL else 1e-250
+
+
 def edge_law(density: Density, temperature: Tensor) -> tuple[Density, Tensor]:
     """The density and τ whose f((e - x_i)/τ), over their sum, are the shares of an edge e."""
     equals = torch.full_like(temperature, torch.finfo(temperature.dtype).tiny)

@@ -128,7 +128,7 @@ def _pass_on(
         )
 
     slope = at_roots(0)
-    flat = slope < torch.finfo(slope.dtype).tiny
+    flat = slope < fsum.flat_below(law)
     share = torch.where(flat, 0.0, pulls / torch.where(flat, 1.0, slope))
     by = fsum.fsum(
         t,
