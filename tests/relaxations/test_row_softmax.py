@@ -112,3 +112,16 @@ def test_renormalized_sigmoid_is_its_formula_and_not_shift_invariant():
 def test_a_method_says_what_it_serves():
     with pytest.raises(ValueError, match="serve log_soft_topk, but got 'stochastic_neuralsort'"):
         so.log_soft_topk(torch.zeros(3), 1, method=StochasticNeuralSort())
+
+
+@pytest.mark.parametrize(
+    ("scores", "tau"),
+    [([999999.6875, 999999.6875, 1000000.375], 2.8e-5), ([1e30, 1.2, -1e30], 2.3e-27)],
+)
+def test_sequential_softmax_of_scores_beside_which_its_penalty_rounds_away(scores, tau):
+    """Who leads is seen from both terms of α = x + Σ log(1 - p), not from their sum."""
+    x = torch.tensor(scores, requires_grad=True)
+    p = so.soft_topk(x, 3, method="sequential_softmax", largest=False, temperature=tau)
+    torch.testing.assert_close(p.sum().item(), 3.0)
+    (gradient,) = torch.autograd.grad(p[0], x)
+    assert not gradient.isnan().any()

@@ -106,9 +106,9 @@ def _winners(half: Tensor, lost: Tensor, live: Tensor, scale: Tensor) -> tuple[T
 
     α/2 comes as two terms, x/2 and what previous winners lost, whose sum would round away either.
     """
-    place = torch.where(live, (half + lost).detach(), -math.inf).argmax(-1, keepdim=True)
-    from_top = (v - torch.where(live, v, 0.0).detach().gather(-1, place) for v in (half, lost))
-    z = sum(from_top) * scale
+    place = _largest((half + lost).detach(), live)
+    place = _largest(_above(half, lost, live, place).detach(), live)  # seen without their sum
+    z = _above(half, lost, live, place).clamp(max=0.0) * scale
     weight = torch.where(live, torch.exp(torch.where(live, z, 0.0)), 0.0)
     total = weight.sum(-1, keepdim=True)
     p = torch.where(live, weight / torch.where(total > 0, total, 1.0), 0.0)
@@ -118,6 +118,16 @@ def _winners(half: Tensor, lost: Tensor, live: Tensor, scale: Tensor) -> tuple[T
     rest = torch.where(most, 1.0, 1 - torch.where(most, 0.0, p))
     left = _log_sum(z, live & ~leads) - torch.log(torch.where(total > 0, total, 1.0))
     return p, torch.where(most, left, torch.log(rest))
+
+
+def _above(half: Tensor, lost: Tensor, live: Tensor, place: Tensor) -> Tensor:
+    """By how much α/2 is above that in one place."""
+    one, other = (v - torch.where(live, v, 0.0).detach().gather(-1, place) for v in (half, lost))
+    return one + other
+
+
+def _largest(values: Tensor, live: Tensor) -> Tensor:
+    return torch.where(live, values, -math.inf).argmax(-1, keepdim=True)
 
 
 def _log_sum(z: Tensor, which: Tensor) -> Tensor:
