@@ -81,13 +81,13 @@ template <class T> class CauchySources {
     meet<kSloped>(targets, sources, tables);
   }
 
-  // The weight of the sources that are not above a target.
+  // The weight of the sources that are not above a target: by u, as the terms, which may underflow.
   template <class U> void find_steps(const Places<U>& t, std::size_t n, bool wanted) {
     steps_.assign(n, 0.0);
     if (!wanted) return;
     if (weights_.data && before_.empty()) before_ = weights_.prefix_sums(m_);
     for (std::size_t j = 0, below = 0; j < n; ++j) {
-      while (below < m_ && t.minus(j, x_, below) >= 0) ++below;
+      while (below < m_ && t.minus(j, x_, below) * inverse_ >= 0) ++below;
       steps_[j] = before(below);
     }
   }

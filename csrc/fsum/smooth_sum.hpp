@@ -187,9 +187,10 @@ template <class Law, class T> class SmoothSources {
   void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write,
                 bool all = false) const {
     if (begin == end) return;
-    std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) >= 0; });
+    // By u, as the terms: a difference that underflows in units of τ is none.
+    std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) * inverse_ >= 0; });
     for (std::size_t j = begin; j < end; ++j) {
-      while (below < m_ && t.minus(j, x_, below) >= 0) ++below;
+      while (below < m_ && t.minus(j, x_, below) * inverse_ >= 0) ++below;
       const Term found = around<kSloped>(t, j, below, kernel, all);
       write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), kSloped ? sum_lanes(found.slope) : 0.0);
     }

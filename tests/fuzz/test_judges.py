@@ -90,6 +90,18 @@ def test_only_ties_excuse_the_gradient_of_logistic_phi(scores, excused):
     assert bool(_noticed(cold, result=lambda v: v + 1e-6)) != excused
 
 
+def test_heat_of_heavy_tails_is_as_good_as_the_distances_of_which_it_is_a_mean():
+    """∂t/∂τ is a mean of u = ±1/τ, each rounded to 1e-16, whose errors do not cancel."""
+    row = partial(_problem, "fsum_inverse", scores=[0.0, 2.0], points=torch.tensor([0.9]))
+    for method, noticed in (("cauchy", False), ("logistic", True)):
+        problem = row(method, temperature=torch.tensor(1e-6, dtype=torch.float64))
+        answer = Answer(torch.zeros(1), {"temperature": torch.tensor([0.1])})
+        off = Answer(torch.zeros(1), {"temperature": torch.tensor([0.1 + 1e-5])})
+        assert bool(judges.agree(problem, off, answer, "itself")) == noticed
+    off = Answer(torch.zeros(1), {"temperature": torch.tensor([0.2])})
+    assert judges.agree(row("cauchy", temperature=torch.tensor(1e-6)), off, answer, "itself")
+
+
 def test_rounds_of_softmaxes_are_as_good_as_what_they_took():
     """log(1 - p) is rounded to 2e-16, which is divided by τ."""
     rounds = partial(_problem, "soft_topk", "sequential_softmax", [3.0, 0.0, 1.0, 2.0], k=2)

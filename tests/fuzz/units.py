@@ -27,7 +27,7 @@ def unit(problem, name, expected):
         one = accuracy(problem, VALUES) * scale_of_result(problem, expected)
         one = one + slope_far_out(problem, expected) * digit if logarithms else one
     else:
-        one = (accuracy(problem, GRADIENTS) + digit) * scale_of_gradient(problem, expected)
+        one = (accuracy(problem, GRADIENTS) + digit) * scale_of_gradient(problem, name, expected)
         one = one + smallest(problem) / coldest(problem)  # f(u), which is divided by τ
     return one + least(problem) + torch.zeros_like(expected)
 
@@ -73,10 +73,14 @@ def scale_of_result(problem, expected):
     return 1 + expected.abs()
 
 
-def scale_of_gradient(problem, expected):
+def scale_of_gradient(problem, name, expected):
     """The largest one; and 1/τ, wherever a score has others or the threshold near it."""
     rows, tau = problem.rows, problem.temperature
     if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+        if name == "the gradient of temperature" and problem.name == "cauchy":
+            # Σ f u/Σ f, and far away all u are much alike, on both sides of t
+            finite = torch.where(rows.isfinite(), rows, 0.0)
+            return most(expected) + 1 + most(finite.amax(-1) - finite.amin(-1)) / coldest(problem)
         return most(expected) + 1  # shares of one
     gaps = torch.where(rows.isfinite(), rows, math.nan).sort(-1).values.diff(dim=-1)
     near = (gaps < 100 * tau.unsqueeze(-1)).any(-1)
