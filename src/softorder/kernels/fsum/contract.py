@@ -141,13 +141,13 @@ def _detached(value: Tensor | None) -> Tensor | None:
 # ---- the operators ------------------------------------------------------------------------------
 
 
-def _fake_fsum(
+def fake_fsum(
     sources: Tensor, source_rest: Tensor | None, targets: Tensor, *others: object
 ) -> Tensor:
     return targets.new_empty(targets.shape)
 
 
-def _fake_invert(sources: Tensor, levels: Tensor, *others: object) -> tuple[Tensor, Tensor]:
+def fake_invert(sources: Tensor, levels: Tensor, *others: object) -> tuple[Tensor, Tensor]:
     return sources.new_empty(levels.shape), sources.new_empty(levels.shape)
 
 
@@ -175,7 +175,7 @@ _fsum = Operator(
     cpu=cpu.fsum,
     triton=_fsum_on_gpu,
     compiled=_compiled,
-    fake=_fake_fsum,
+    fake=fake_fsum,
 )
 _invert = Operator(
     "fsum_invert(Tensor sources, Tensor levels, Tensor temperature, Tensor? count, int density)"
@@ -184,7 +184,7 @@ _invert = Operator(
     cpu=cpu.invert,
     triton=_roots_on_gpu,
     compiled=_compiled_roots,
-    fake=_fake_invert,
+    fake=fake_invert,
 )
 define_vmap("fsum", matrices=(0, 1, 2, 3, 4), numbers=(5, 6, 7))
 define_vmap("fsum_invert", matrices=(0, 1), numbers=(2, 3))

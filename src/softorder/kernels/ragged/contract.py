@@ -28,6 +28,7 @@ from softorder.kernels import _native
 from softorder.kernels._density_numbers import COMPILED, is_walked
 from softorder.kernels._operators import Fused, Operator, Pair
 from softorder.kernels.formulas import exact
+from softorder.kernels.fsum.contract import fake_fsum, fake_invert
 from softorder.kernels.ragged import cpu, reference
 
 
@@ -151,16 +152,6 @@ _sort = Operator(
 )
 
 
-def _fake_fsum(
-    sources: Tensor, source_rest: Tensor | None, targets: Tensor, *others: object
-) -> Tensor:
-    return targets.new_empty(targets.shape)
-
-
-def _fake_invert(sources: Tensor, levels: Tensor, *others: object) -> tuple[Tensor, Tensor]:
-    return sources.new_empty(levels.shape), sources.new_empty(levels.shape)
-
-
 Operator(
     "ragged_fsum(Tensor sources, Tensor? source_rest, Tensor targets, Tensor? target_rest,"
     " Tensor? weights, Tensor temperature, Tensor? source_count, Tensor? target_count,"
@@ -169,7 +160,7 @@ Operator(
     reference=reference.fsum,
     cpu=cpu.fsum,
     compiled=lambda *arguments: arguments[10] < COMPILED,
-    fake=_fake_fsum,
+    fake=fake_fsum,
 )
 Operator(
     "ragged_fsum_invert(Tensor sources, Tensor levels, Tensor temperature, Tensor? count,"
@@ -177,7 +168,7 @@ Operator(
     reference=reference.invert,
     cpu=cpu.invert,
     compiled=lambda *arguments: arguments[6] < COMPILED,
-    fake=_fake_invert,
+    fake=fake_invert,
 )
 
 

@@ -13,7 +13,7 @@ from typing import TypedDict
 import torch
 from torch import Tensor
 
-from softorder.kernels.formulas import at_hand, factor_for, far_from_zero, multiplied
+from softorder.kernels.formulas import at_hand, factor_for, far_from_zero
 from softorder.kernels.ragged.contract import sorted_rows
 from softorder.kernels.ragged.segments import Segments
 from softorder.kernels.sort.rows import SortedRows
@@ -102,15 +102,9 @@ class SortedSegments(SortedRows):
         found = factor_for(most)
         return None if found is None else self.segments.spread(found)
 
-    def in_range(
-        self, scores: Tensor, temperature: Tensor, factor: Tensor | None
-    ) -> tuple[SortedRows, Tensor, Tensor]:
-        if factor is None:
-            return self, scores, temperature
-        rows = replace(self, values=factor * self.values)
+    def factor_of_rows(self, factor: Tensor) -> Tensor:
         own = self.segments.largest(factor)
-        own = torch.where(own.isfinite(), own, 1.0).unsqueeze(-1)
-        return rows, factor * scores, multiplied(temperature, own)
+        return torch.where(own.isfinite(), own, 1.0).unsqueeze(-1)
 
     def ascending(self, t: Tensor) -> Tensor:
         """In order, which moves nothing but roundings."""

@@ -113,7 +113,11 @@ class SortedRows:
         if factor is None:
             return self, scores, temperature
         rows = replace(self, values=factor * self.values)
-        return rows, factor * scores, multiplied(temperature, factor)
+        return rows, factor * scores, multiplied(temperature, self.factor_of_rows(factor))
+
+    def factor_of_rows(self, factor: Tensor) -> Tensor:
+        """The factor of each row (..., 1), from that beside its scores."""
+        return factor
 
     def ascending(self, t: Tensor) -> Tensor:
         """Values of these rows, which ascend but for roundings, without those."""
