@@ -102,6 +102,14 @@ def test_heat_of_heavy_tails_is_as_good_as_the_distances_of_which_it_is_a_mean()
     assert judges.agree(row("cauchy", temperature=torch.tensor(1e-6)), off, answer, "itself")
 
 
+def test_projected_scores_are_as_good_as_their_last_digit():
+    row = partial(_problem, "soft_rank", "permutahedron", [100.0, 0.0, 99.9], descending=False)
+    cold = row(temperature=1e-6)  # a digit of 100 is 2e-14
+    assert not _noticed(cold, result=lambda v: v + 2e-8)
+    assert _noticed(cold, result=lambda v: v + 2e-6)
+    assert _noticed(row(temperature=1.0), result=lambda v: v + 2e-8)
+
+
 def test_rounds_of_softmaxes_are_as_good_as_what_they_took():
     """log(1 - p) is rounded to 2e-16, which is divided by τ."""
     rounds = partial(_problem, "soft_topk", "sequential_softmax", [3.0, 0.0, 1.0, 2.0], k=2)

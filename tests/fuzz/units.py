@@ -26,9 +26,13 @@ def unit(problem, name, expected):
     if name == "the result":
         one = accuracy(problem, VALUES) * scale_of_result(problem, expected)
         one = one + slope_far_out(problem, expected) * digit if logarithms else one
+        if problem.operator == "soft_rank" and problem.name.startswith("permutahedron"):
+            one = one + last_digit(problem) / coldest(problem)  # scores/τ are projected
     else:
         one = (accuracy(problem, GRADIENTS) + digit) * scale_of_gradient(problem, name, expected)
-        one = one + smallest(problem) / coldest(problem)  # f(u), which is divided by τ
+        # f(u), which is divided by τ, and for the gradient of τ multiplied by u
+        factor = 1 + reach(problem) if name == "the gradient of temperature" else 1.0
+        one = one + smallest(problem) / coldest(problem) * factor
     return one + least(problem) + torch.zeros_like(expected)
 
 
@@ -79,8 +83,7 @@ def scale_of_gradient(problem, name, expected):
     if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
         if name == "the gradient of temperature" and problem.name == "cauchy":
             # Σ f u/Σ f, and far away all u are much alike, on both sides of t
-            finite = torch.where(rows.isfinite(), rows, 0.0)
-            return most(expected) + 1 + most(finite.amax(-1) - finite.amin(-1)) / coldest(problem)
+            return most(expected) + 1 + reach(problem)
         return most(expected) + 1  # shares of one
     gaps = torch.where(rows.isfinite(), rows, math.nan).sort(-1).values.diff(dim=-1)
     near = (gaps < 100 * tau.unsqueeze(-1)).any(-1)
@@ -114,6 +117,13 @@ def wire_digit(problem):
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     narrow = problem.operator == "soft_sort" and problem.scores.dtype is not torch.float64
     return most(finite) * torch.finfo(torch.float32 if narrow else torch.float64).eps
+
+
+def reach(problem):
+    """What no |u| exceeds by much."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    apart = finite.amax(-1) - finite.amin(-1) if finite.numel() else finite
+    return most(apart) / coldest(problem)
 
 
 def coldest(problem):
