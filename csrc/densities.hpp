@@ -11,7 +11,8 @@
 //   kWidth      of the uniform density of the same variance (of the same body, for Cauchy), for order 5
 //   kTail       the shape of F far below the middle
 //   kReach      further than this from a kink or from the middle, F is e^-a - e^-2a
-//               (Tail::exponential), 0 (Tail::gaussian) or linear (Tail::none), to working precision
+//               (Tail::exponential), 0 (Tail::gaussian) or linear (Tail::none), to working precision;
+//               for Tail::hyperbola far_values(..) does, for less
 //   quantile(q) F^-1, for guesses and brackets; log_tail, log_slope: log F(-a) and minus its slope
 #pragma once
 
@@ -164,6 +165,17 @@ template <class T> struct Cauchy {
     const Pack<T> h = inner ? height : small * small * height;
     const Pack<T> pdf = inverse_pi * h;
     return {tail, pdf, T(2) * small * height * pdf, h * (T(6) - T(8) * h), h * (T(12) - T(24) * h)};
+  }
+  // The same from a = kReach on, where the series of the arctangent is short; +inf included.
+  [[gnu::always_inline]] static Values<T> far_values(Pack<T> z, Pack<T> scale) {
+    constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
+    const Pack<T> small = T(1) / (z * scale), square = small * small;
+    Pack<T> series;  // of which kReach^-12/13 is left out
+    if constexpr (is_single<T>) series = horner<T>({T(-1) / 11, T(1) / 9, T(-1) / 7, T(1) / 5, T(-1) / 3, 1}, square);
+    else series = horner<T>(Polynomials<T>::kArctan, square);
+    const Pack<T> height = inverse<T>(T(1) + square), h = square * height, pdf = inverse_pi * h;
+    const Pack<T> tail = inverse_pi * small * series, drop = T(2) * small * height * pdf;
+    return {tail, pdf, drop, h * (T(6) - T(8) * h), h * (T(12) - T(24) * h)};
   }
   static double quantile(double q) { return std::tan(std::numbers::pi * (q - 0.5)); }
   // beyond kFar F(-a) is 1/(πa), whose square would overflow and whose inverse underflow

@@ -25,16 +25,9 @@ class Layout {
   }
   std::ptrdiff_t step(const std::int64_t* strides) const { return strides[axes()]; }
 
-  // Where a row begins.
-  std::ptrdiff_t offset(std::size_t row, const std::int64_t* strides) const {
-    if (offsets_) return offsets_[row];
-    std::ptrdiff_t offset = 0;
-    std::size_t axis = axes() - 1;
-    for (; axis > 0; --axis) {
-      offset += std::ptrdiff_t(row % size(axis)) * strides[axis];
-      row /= size(axis);
-    }
-    return offset + std::ptrdiff_t(row) * strides[0];
+  // Where a row begins. Short rows ask for it as often as they are read: no call, in the usual case.
+  [[gnu::always_inline]] std::ptrdiff_t offset(std::size_t row, const std::int64_t* strides) const {
+    return given_ || offsets_ ? given_offset(row, strides) : std::ptrdiff_t(row) * strides[0];
   }
 
   // Whether each row begins n elements behind the one before it.
@@ -50,6 +43,17 @@ class Layout {
   const std::int64_t* numbers() const { return given_ ? given_ : plain_; }
   std::size_t axes() const { return std::size_t(numbers()[0]); }
   std::size_t size(std::size_t axis) const { return std::size_t(numbers()[1 + axis]); }
+
+  [[gnu::noinline]] std::ptrdiff_t given_offset(std::size_t row, const std::int64_t* strides) const {
+    if (offsets_) return offsets_[row];
+    std::ptrdiff_t offset = 0;
+    std::size_t axis = axes() - 1;
+    for (; axis > 0; --axis) {
+      offset += std::ptrdiff_t(row % size(axis)) * strides[axis];
+      row /= size(axis);
+    }
+    return offset + std::ptrdiff_t(row) * strides[0];
+  }
 
   std::int64_t plain_[4];
   const std::int64_t *given_, *offsets_;
@@ -79,7 +83,9 @@ template <class T> class Matrix {
   // Whether rows can be used where they are.
   bool dense() const { return step_ == 1 && (sizeof(T) == 8 || format_ == FloatFormat::float32); }
   bool packed(std::size_t n) const { return dense() && layout_.apart(strides_, n); }
-  T* row(std::size_t row) const { return static_cast<T*>(data_) + layout_.offset(row, strides_); }
+  [[gnu::always_inline]] T* row(std::size_t row) const {
+    return static_cast<T*>(data_) + layout_.offset(row, strides_);
+  }
 
   // Rows without gaps in the format that they have, S: work(first scalar) for one of them, or where it begins.
   bool gapless() const { return step_ == 1; }

@@ -5,31 +5,45 @@
 
 namespace softorder {
 
+// Indices that interleave the lower and the upper halves of two packs.
+template <class T> struct Interleaved {
+  Mask<T> lower, upper;
+  [[gnu::always_inline]] Interleaved() {
+    constexpr std::size_t size = kLanes<T>, half = size / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+      lower[2 * i] = static_cast<int>(i), lower[2 * i + 1] = static_cast<int>(size + i);
+      upper[2 * i] = static_cast<int>(half + i), upper[2 * i + 1] = static_cast<int>(size + half + i);
+    }
+  }
+};
+
 // Element i of every lane's row, for i < kLanes: a square block, turned around its diagonal.
 template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
   constexpr std::size_t size = kLanes<T>, half = size / 2;
-  Mask<T> first, second;  // indices that interleave the lower and the upper halves of two packs
-  for (std::size_t i = 0; i < half; ++i) {
-    first[2 * i] = static_cast<int>(i), first[2 * i + 1] = static_cast<int>(size + i);
-    second[2 * i] = static_cast<int>(half + i), second[2 * i + 1] = static_cast<int>(size + half + i);
-  }
+  const Interleaved<T> from;
   for (std::size_t done = 1; done < size; done *= 2) {
     Pack<T> mixed[size];
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < half; ++i) {
-      mixed[2 * i] = shuffle<T>(block[i], block[i + half], first);
-      mixed[2 * i + 1] = shuffle<T>(block[i], block[i + half], second);
+      mixed[2 * i] = shuffle<T>(block[i], block[i + half], from.lower);
+      mixed[2 * i + 1] = shuffle<T>(block[i], block[i + half], from.upper);
     }
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < size; ++i) block[i] = mixed[i];
   }
 }
 
-// The sums of the lanes of every pack, that of pack i in lane i; pairwise, so that equal lanes lose nothing.
+// The sums of the lanes of every pack, that of pack i in lane i; pairwise, so that equal lanes lose nothing. Two packs
+// become one, with sums of halves of either in every second lane, until all are in one.
 template <class T> inline Pack<T> sum_each(Pack<T> (&packs)[kLanes<T>]) {
-  transpose<T>(packs);
+  const Interleaved<T> from;
+#pragma GCC unroll 4
   for (std::size_t half = kLanes<T> / 2; half > 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) packs[i] += packs[i + half];
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < half; ++i) {
+      const Pack<T> first = packs[i], second = packs[i + half];
+      packs[i] = shuffle<T>(first, second, from.lower) + shuffle<T>(first, second, from.upper);
+    }
   }
   return packs[0];
 }

@@ -275,64 +275,97 @@ template <class F, class T> class Backward {
       for (std::size_t i = begin; i < end; ++i) out[i] *= factor;
       return;
     }
-    const T* const v = upstream(begin, end, buffer) - begin;  // anything where f(u) is 0
-#pragma omp simd
-    for (std::size_t i = begin; i < end; ++i) {
-      out[i] = out[i] > T(0) ? out[i] * inverse * (v[i] - mean) : T(0);
-    }
+    const Pack<T> none{};
+    T* const f = out + begin;
+    for_packs(upstream(begin, end, buffer), end - begin, [&](Pack<T> v, std::size_t i, std::size_t count) {
+      const Pack<T> here = load_first<T>(f + i, count, T(0));
+      store_part(f + i, here > T(0) ? here * inverse * (v - mean) : none, count);  // v: anything where f(u) is 0
+    });
   }
 
-  // ---- short rows that want no gradient in τ: one at a time for sums and results, but side by side between the two,
-  // where a row alone would wait for its own horizontal sums
+  // ---- short rows that want no gradient in τ, a pack of them at a time: where they are is found out first, so that
+  // nothing is called while they are summed, and none of them waits for its own horizontal sums
   static constexpr std::size_t kGroup = kLanes<T>;
 
+  struct ShortRow {
+    const T *x, *v;
+    const std::uint8_t* part;
+    T* out;
+    Threshold<T> b;
+    T scale, inverse;
+  };
+
   template <bool kMasked> void short_rows(At first, std::size_t count) {
-    Pack<T> pdf[kGroup] = {}, pdf_v[kGroup] = {};
-    T f[kGroup * kShortRow], buffer[kGroup * kShortRow], inverse[kGroup];
-    const T* v[kGroup];
+    ShortRow rows[kGroup];
+    T x[kGroup * kShortRow], v[kGroup * kShortRow];
+    std::uint8_t parts[kMasked ? kGroup * kShortRow : 1];
+    const bool in_place = !stage_ && scores_.dense() && upstream_.dense() && gradient_.dense();
     for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t own = i * kShortRow;
       at_ = {first.row + i, first.staged + i * length_};
-      set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
-      inverse[i] = inverse_, v[i] = upstream(0, a_.n, buffer + i * kShortRow);
-      sum_short<kMasked>(v[i], f + i * kShortRow, pdf[i], pdf_v[i]);
+      if (i == 0 || a_.temperature_stride) set_temperature(a_.temperature[at_.row * a_.temperature_stride]);
+      ShortRow& row = rows[i];
+      row.b = threshold(), row.scale = scale_, row.inverse = inverse_;
+      if (in_place) {
+        row.x = scores_.row(at_.row), row.v = upstream_.row(at_.row), row.out = gradient_.row(at_.row);
+      } else {
+        row.x = scores(0, a_.n, x + own), row.v = upstream(0, a_.n, v + own);
+        row.out = gradient_.dense() ? gradient_.row(at_.row) : stage_ ? stage_ + at_.staged : x + own;
+      }
+      if (kMasked) row.part = participants(0, a_.n, parts + own);
+      if (is_far(row.b)) row = far_row(row, x + own);
+    }
+    differentiate<kMasked>(rows, count, a_.grad_k ? a_.grad_k + first.row : nullptr);
+    for (std::size_t i = 0; i < count && !gradient_.dense() && !stage_; ++i) {
+      gradient_.write(first.row + i, 0, a_.n, rows[i].out);
+    }
+  }
+
+  // In quarters; and, where the threshold is none, a row in which f(u) is 0 throughout.
+  ShortRow far_row(ShortRow row, T* copy) const {
+    if (std::isfinite(row.b.centre)) {
+      quarter(row.x, a_.n, copy);
+      row.b = quartered(row.b), row.scale = quartered_scale(row.scale);
+    } else {
+      std::fill(copy, copy + a_.n, -std::numeric_limits<T>::infinity());
+      row.b = {0, 0}, row.scale = 1;
+    }
+    row.x = copy;
+    return row;
+  }
+
+  template <bool kMasked> void differentiate(const ShortRow* rows, std::size_t count, double* by_k) const {
+    const std::size_t n = a_.n;
+    Pack<T> pdf[kGroup], pdf_v[kGroup];
+    T f[kGroup * kShortRow];
+    for (std::size_t row = count; row < kGroup; ++row) pdf[row] = pdf_v[row] = Pack<T>{};
+    for (std::size_t row = 0; row < count; ++row) {
+      const T *const v = rows[row].v, centre = rows[row].b.centre, rest = rows[row].b.rest, scale = rows[row].scale;
+      T* const d = f + row * kShortRow;
+      Pack<T> sum{}, sum_v{};
+      for_packs(rows[row].x, n, [&](Pack<T> scores, std::size_t i, std::size_t lanes) {
+        Pack<T> here = values_at<F, T>((scores - centre) - rest, Pack<T>{} + scale).pdf;
+        Pack<T> upstream = load_first<T>(v + i, lanes, T(0));
+        if constexpr (kMasked) {
+          const Mask<T> named = named_lanes<T>(rows[row].part + i, lanes);
+          here = named ? here : Pack<T>{}, upstream = named ? upstream : Pack<T>{};
+        }
+        store(d + i, here);
+        sum += here, sum_v += here * upstream;
+      });
+      pdf[row] = sum, pdf_v[row] = sum_v;
     }
     const Pack<T> total = sum_each<T>(pdf), total_v = sum_each<T>(pdf_v);
-    for (std::size_t i = 0; i < count; ++i) {
-      at_ = {first.row + i, first.staged + i * length_};
-      const Mean found = mean_of({double(total[i]), double(total_v[i])});
-      T own[kShortRow];
-      T* const out = gradient_.dense() ? gradient_.row(at_.row) : stage_ ? stage_ + at_.staged : own;
-      finish_short(f + i * kShortRow, v[i], out, inverse[i], T(found.mean));
-      if (!gradient_.dense() && !stage_) gradient_.write(at_.row, 0, a_.n, out);
+    const Pack<T> mean = total == T(0) ? Pack<T>{} : total_v / total;
+    for (std::size_t row = 0; row < count; ++row) {
+      const T *const d = f + row * kShortRow, inverse = rows[row].inverse, own = mean[row];
+      T* const out = rows[row].out;
+      for_packs(rows[row].v, n, [&](Pack<T> upstream, std::size_t i, std::size_t lanes) {  // anything where f(u) is 0
+        const Pack<T> here = load(d + i);
+        store_part(out + i, here > T(0) ? here * inverse * (upstream - own) : Pack<T>{}, lanes);
+      });
+      if (by_k) by_k[row] = total[row] == T(0) ? 0 : double(total_v[row]) / double(total[row]);
     }
-  }
-
-  // Writes f(u), 0 throughout where the threshold is none, and sums it against 1 and v.
-  template <bool kMasked> void sum_short(const T* from, T* f, Pack<T>& pdf, Pack<T>& pdf_v) const {
-    Threshold<T> b = threshold();
-    if (!std::isfinite(b.centre)) return std::fill(f, f + kShortRow, T(0));
-    T x_buffer[kShortRow], scale = scale_;
-    std::uint8_t buffer[kShortRow];
-    const T* x = scores(0, a_.n, x_buffer);
-    if (is_far(b)) quarter(x, a_.n, x_buffer), x = x_buffer, b = quartered(b), scale = quartered_scale(scale);
-    const std::uint8_t* const part = kMasked ? participants(0, a_.n, buffer) : nullptr;
-    for_packs(x, a_.n, [&](Pack<T> scores, std::size_t i, std::size_t count) {
-      Pack<T> here = values_at<F, T>((scores - b.centre) - b.rest, Pack<T>{} + scale).pdf;
-      Pack<T> v = count == kLanes<T> ? load(from + i) : load_part(from + i, count, T(0));
-      if constexpr (kMasked) {
-        const Mask<T> named = named_lanes<T>(part + i, count);
-        here = named ? here : Pack<T>{}, v = named ? v : Pack<T>{};
-      }
-      store(f + i, here);
-      pdf += here, pdf_v += here * v;
-    });
-  }
-
-  void finish_short(const T* f, const T* from, T* out, T inverse, T mean) const {
-    for_packs(from, a_.n, [&](Pack<T> v, std::size_t i, std::size_t count) {  // anything where f(u) is 0
-      const Pack<T> here = load(f + i);
-      store_part(out + i, here > T(0) ? here * inverse * (v - mean) : Pack<T>{}, count);
-    });
   }
 
   const TopkBackward& a_;

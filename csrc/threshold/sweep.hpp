@@ -155,6 +155,10 @@ template <class F, class T> struct LaneSums {
       not_above += below | ~far;
     } else if constexpr (F::kTail == Tail::gaussian) {
       not_above += below | ~far;
+    } else if constexpr (F::kTail == Tail::hyperbola) {
+      constexpr T nowhere = std::numeric_limits<T>::infinity();
+      add_values(F::far_values(far ? absolute<T>(z) : Pack<T>{} + nowhere, Pack<T>{} + scale), below);
+      not_above += ~(below | far);
     } else {
       Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
       at.tail = kept(far, at.tail), at.pdf = kept(far, at.pdf), at.drop = kept(far, at.drop);

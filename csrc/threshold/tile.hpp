@@ -78,6 +78,7 @@ template <class F, class T> class Tile {
   static constexpr T kInfinite = std::numeric_limits<T>::infinity();
   // Short sums first: equal scores must not add up their rounding. The last block is filled with -inf.
   static constexpr std::size_t kBlockRows = 8;
+  static constexpr std::size_t kWindow = 16;  // around the place where k is reached
 
   End end_of(std::size_t lane) const {
     if (!usable_[lane] || !done_[lane] || is_far(Threshold<T>{centre_[lane], at_[lane]})) return End::open;
@@ -287,10 +288,13 @@ template <class F, class T> class Tile {
   // Which scores are below b.
   enum class Side { below, above, either };
 
-  // Adds a score of every row, with the derivatives that steps of the given order want.
-  template <Side kSide, int kOrder> [[gnu::always_inline]] void add(Totals& sums, Pack<T> scores) const {
+  // Adds a score of every row, with the derivatives that steps of the given order want. `kFar`: all of them are far out.
+  template <Side kSide, int kOrder, bool kFar = false>
+  [[gnu::always_inline]] void add(Totals& sums, Pack<T> scores) const {
     const Pack<T> z = (scores - centre_) - at_;
-    const Values<T> values = values_at<F, T>(z, scale_);
+    Values<T> values;
+    if constexpr (kFar) values = F::far_values(absolute<T>(z), scale_);
+    else values = values_at<F, T>(z, scale_);
     Pack<T> slope = kSide == Side::above ? -values.drop : values.drop;
     if constexpr (kSide == Side::either) {
       const Mask<T> below = (F::kMiddle == 0 ? z : z * scale_) < F::kMiddle;
@@ -311,13 +315,13 @@ template <class F, class T> class Tile {
   }
 
   // The sums over a whole number of blocks.
-  template <Side kSide = Side::either, int kOrder = F::kOrder>
+  template <Side kSide = Side::either, int kOrder = F::kOrder, bool kFar = false>
   Totals sum_blocks(std::size_t first, std::size_t last) const {
     Totals total;
     for (std::size_t begin = first; begin < last; begin += kBlockRows) {
       Totals part;
 #pragma GCC unroll 8
-      for (std::size_t i = 0; i < kBlockRows; ++i) add<kSide, kOrder>(part, scores_[begin + i]);
+      for (std::size_t i = 0; i < kBlockRows; ++i) add<kSide, kOrder, kFar>(part, scores_[begin + i]);
       total += part;
     }
     return total;
@@ -327,6 +331,7 @@ template <class F, class T> class Tile {
   // adds nothing to any row: those behind it are certain.
   Totals sweep() const {
     constexpr bool light = F::kTail == Tail::exponential || F::kTail == Tail::gaussian;
+    if constexpr (F::kTail == Tail::hyperbola) return finished<F, T>(sorted_ ? sum_sorted() : sum_blocks(0, padded_));
     if (!sorted_ || !light) return finished<F, T>(sum_blocks(0, padded_));
     std::size_t first = first_reached_ / kBlockRows * kBlockRows;
     std::size_t last = last_reached_ / kBlockRows * kBlockRows + kBlockRows;
@@ -348,37 +353,74 @@ template <class F, class T> class Tile {
     return finished<F, T>(total);
   }
 
+  // All sorted scores of heavy tails, those for less that are far out.
+  Totals sum_sorted() const {
+    Totals total;
+    for (std::size_t begin = 0, end = kBlockRows; begin < padded_; begin += kBlockRows, end += kBlockRows) {
+      constexpr T far = F::kReach;
+      const Pack<T> first = (scores_[begin] - centre_) - at_, last = (scores_[end - 1] - centre_) - at_;
+      if (!any<T>(~(last * scale_ > far))) total += sum_blocks<Side::above, F::kOrder, true>(begin, end);
+      else if (!any<T>(~(first * scale_ < -far))) total += sum_blocks<Side::below, F::kOrder, true>(begin, end);
+      else total += sum_blocks(begin, end);
+    }
+    return total;
+  }
+
   static bool matters(const Totals& part, const Totals& total) {
     constexpr T little = std::numeric_limits<T>::epsilon() / 16;
     return any<T>(~(part.lower + part.upper <= little * (total.lower + total.upper)));
   }
 
-  // Cheap steps before the first sweep, where scores are sorted and k is reached at one place in all rows: on the scores next
-  // to where k is reached. Those further away count as certain; only Cauchy's tails are so heavy that one
-  // score must stand for every four of them, and that one step is not enough.
+  // A cheap step before the first sweep, where scores are sorted and k is reached at one place in all rows: on the
+  // scores next to that place. Those further away count as certain.
   void approach() {
-    constexpr std::size_t window = 16;
-    constexpr int turns = F::kTail == Tail::hyperbola ? 3 : 1;
-    if (!same_place_ || F::kTail == Tail::none || padded_ < window + kBlockRows) return;
-    const std::size_t reached = first_reached_ / 4 * 4, half = window / 2;
-    const std::size_t first = std::min(reached > half ? reached - half : 0, padded_ - window);
-    for (int turn = 0; turn < turns; ++turn) {
-      Totals sums = finished<F, T>(sum_blocks<Side::either, 3>(first, first + window));
-      const Pack<T> above = __builtin_convertvector(sums.not_above, Pack<T>) + T(first + window);
-      if constexpr (F::kTail == Tail::hyperbola) add_sample(sums, first, first + window);
-      const Pack<T> residual = ((above - whole_) - part_) + (sums.lower - sums.upper);
-      const Pack<T> next = at_ + step_of<F, T, 3>(sums, residual) * tau_;
-      at_ = next == next ? larger<T>(low_, smaller<T>(high_, next)) : at_;
+    if (!same_place_ || F::kTail == Tail::none || padded_ < kWindow + kBlockRows) return;
+    const std::size_t reached = first_reached_ / 4 * 4, half = kWindow / 2;
+    const std::size_t first = std::min(reached > half ? reached - half : 0, padded_ - kWindow);
+    if constexpr (F::kTail == Tail::hyperbola) return approach_heavy(first);
+    step_towards(sum_blocks<Side::either, 3>(first, first + kWindow), first + kWindow);
+  }
+
+  // Cauchy's tails are so heavy that all scores count, one for every four of those further away, and that one step is
+  // not enough. The nearest scores are summed anew for each, and the others follow their Taylor polynomials unless b has
+  // come near one of them.
+  void approach_heavy(std::size_t first) {
+    const std::size_t last = first + kWindow, half = kBlockRows / 2;
+    const std::size_t nearest = std::clamp(first_reached_ > half ? first_reached_ - half : 0, first, last - kBlockRows);
+    const std::size_t behind = nearest + kBlockRows, some = std::min((nearest + 3) / 4 * 4, last - kBlockRows);
+    Totals sums = sum_blocks<Side::either, 3>(some, some + kBlockRows), others;
+    add_sample(sums, some, some + kBlockRows);
+    step_towards(sums, some + kBlockRows);
+    Pack<T> start{}, room = start - T(1);
+    for (int turn = 0; turn < 2; ++turn) {
+      if (any<T>(~(absolute<T>(at_ - start) < T(0.5) * room))) {
+        others = Totals{}, start = at_, room = Pack<T>{} + kInfinite;
+        for (std::size_t i = first; i < nearest; ++i) add<Side::either, 3>(others, scores_[i]);
+        for (std::size_t i = behind; i < last; ++i) add<Side::either, 3>(others, scores_[i]);
+        add_sample(others, first, last);
+        if (nearest > 0) room = (scores_[nearest - 1] - centre_) - at_;
+        if (behind < padded_) room = smaller<T>(room, at_ - (scores_[behind] - centre_));
+      }
+      sums = sum_blocks<Side::either, 3>(nearest, behind);
+      sums += moved<F, T>(others, (at_ - start) / tau_);
+      step_towards(sums, last);
     }
   }
 
-  // What the scores before `first` and from `last` on add up to, nearly.
+  // From the sums of the window that ends with `last`: all before it are above b.
+  void step_towards(const Totals& sums, std::size_t last) {
+    const Pack<T> above = __builtin_convertvector(sums.not_above, Pack<T>) + T(last);
+    const Pack<T> residual = ((above - whole_) - part_) + (sums.lower - sums.upper);
+    const Pack<T> next = at_ + step_of<F, T, 3>(finished<F, T>(sums), residual) * tau_;
+    at_ = next == next ? larger<T>(low_, smaller<T>(high_, next)) : at_;
+  }
+
+  // Adds what the scores before `first` and from `last` on add up to, nearly.
   void add_sample(Totals& sums, std::size_t first, std::size_t last) const {
     Totals sample;
     for (std::size_t i = 0; i < padded_; i += 4) {
       if (i < first || i >= last) add<Side::either, 3>(sample, T(0.5) * (scores_[i + 1] + scores_[i + 2]));
     }
-    sample = finished<F, T>(sample);
     sums.lower += T(4) * sample.lower, sums.upper += T(4) * sample.upper;
     sums.pdf += T(4) * sample.pdf, sums.lower_pdf += T(4) * sample.lower_pdf;
     sums.curve += T(4) * sample.curve;

@@ -43,6 +43,13 @@ template <class F, class T> PackSums<F, T> finished(PackSums<F, T> total) {
   return total;
 }
 
+// The sums of scores far from b after that has moved by d (in units of τ), by their Taylor polynomials; as in sweep.hpp.
+template <class F, class T> PackSums<F, T> moved(PackSums<F, T> s, Pack<T> d) {
+  s.lower += d * (T(0.5) * d * s.curve - s.lower_pdf), s.upper += d * (s.pdf - s.lower_pdf);
+  s.lower_pdf -= d * s.curve, s.pdf -= d * s.curve;
+  return s;
+}
+
 // As in step.hpp: the tails as hyperbolas.
 template <class F, class T> Pack<T> far_step(const PackSums<F, T>& s, Pack<T> residual) {
   const Pack<T> lower_rate = s.lower_pdf / s.lower, upper_rate = (s.pdf - s.lower_pdf) / s.upper;

@@ -357,7 +357,7 @@ def dense(value: _check.PerRow, shape: Sequence[int]) -> tuple[Tensor, int]:
         return constant(value), 0
     if value.numel() == 1:
         return value, 0
-    if value.shape != shape:
+    if value.shape != tuple(shape):
         value = value.expand(shape)
     return value.contiguous(), 1
 

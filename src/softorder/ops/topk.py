@@ -116,7 +116,8 @@ def _apply(
     largest: bool,
     mask: Tensor | None,
 ) -> Tensor:
-    if not (largest is True and _check.usual(scores, dim, temperature, mask, k)):
+    usual = largest is True and _check.usual(scores, dim, temperature, mask, k)
+    if not usual:
         _check.flag("largest", largest)
         if _forms.special(scores, dim, temperature) or _forms.is_jagged(scores):
             return _special(operator, scores, k, method, temperature, dim, largest, mask)
@@ -126,7 +127,7 @@ def _apply(
         _check.temperature(temperature, scores, dim)
         _check.mask(mask, scores)
     served = method_of(operator, method)
-    if scores.shape[dim] == 0:
+    if not usual and scores.shape[dim] == 0:
         return scores.clone()
     compute = getattr(served, operator)
     if operator in served.takes_scores_as_they_are:

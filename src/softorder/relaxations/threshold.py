@@ -259,35 +259,38 @@ _KEPT = object()  # stands for a tensor that autograd keeps
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...], dim: int = -1) -> None:
     """The graph keeps the scores and the mask as they were given, and a few numbers per row."""
-    scores, k, temperature, mask, ctx.density = inputs
-    ctx.dim, kept = dim, [scores]
-    for value in (k, temperature, mask, output[1]):
+    scores, k, temperature, mask, density = inputs
+    values = [k, temperature, mask, output[1]]
+    kept = [scores]
+    for place, value in enumerate(values):
         if isinstance(value, Tensor):
             kept.append(value)
+            values[place] = _KEPT
     ctx.save_for_backward(*kept)
-    ctx.like = [(value.shape, value.dtype) for value in kept]
-    if len(kept) == 1:
-        ctx.values = k, temperature, mask, output[1]
-    else:
-        others = (k, temperature, mask, output[1])
-        ctx.values = [_KEPT if isinstance(value, Tensor) else value for value in others]
+    ctx.remembered = values, [(value.shape, value.dtype) for value in kept], density, dim
 
 
 def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-    kept = ctx.saved_tensors
-    _check.unpacked(kept, ctx.like)
-    saved = iter(kept)
-    scores = next(saved)
-    k, temperature, mask, b = (next(saved) if v is _KEPT else v for v in ctx.values)
-    by_k, by_temperature = ctx.needs_input_grad[1:3]
-    by_scores_alone = not (by_k or by_temperature or torch.is_grad_enabled())
-    if by_scores_alone and not _check.transformed():
-        arguments = upstream, scores, temperature, b, mask, ctx.density, ctx.dim
-        return threshold.backward_of_scores(*arguments), None, None, None, None, None
-    given, upstream = scores, last(upstream, ctx.dim)
-    scores, mask = last(scores, ctx.dim), beside(mask, scores, ctx.dim)
-    if torch.is_grad_enabled() or _check.transformed():
-        law, x = density_of(ctx.density).anchored, clean(scores, mask)
+    kept, (values, like, density, dim) = ctx.saved_tensors, ctx.remembered
+    _check.unpacked(kept, like)
+    scores = kept[0]
+    if len(kept) == 1:
+        by_k = by_temperature = False
+    else:
+        saved = iter(kept[1:])
+        values = [next(saved) if value is _KEPT else value for value in values]
+        by_k, by_temperature = ctx.needs_input_grad[1:3]
+    k, temperature, mask, b = values
+    anew = torch.is_grad_enabled() or _check.transformed()
+    if not (by_k or by_temperature or anew):
+        by_scores = threshold.backward_of_scores(
+            upstream, scores, temperature, b, mask, density, dim
+        )
+        return by_scores, None, None, None, None, None
+    given, upstream = scores, last(upstream, dim)
+    scores, mask = last(scores, dim), beside(mask, scores, dim)
+    if anew:
+        law, x = density_of(density).anchored, clean(scores, mask)
         k, temperature = per_rows(k, temperature, x)
         b = threshold.thresholds(b, scores)
         u = differentiable_distance(law, x, k, temperature, b, log=False)
@@ -297,10 +300,10 @@ def _vjp(ctx: Any, upstream: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     else:
         b = threshold.thresholds(b, scores)
         by_scores, by_row = threshold.backward(
-            upstream, scores, temperature, b, mask, ctx.density, by_temperature
+            upstream, scores, temperature, b, mask, density, by_temperature
         )
     by_numbers = by_row[0] if by_k else None, by_row[1] if by_temperature else None
-    return back(by_scores, given, ctx.dim), *by_numbers, None, None, None
+    return back(by_scores, given, dim), *by_numbers, None, None, None
 
 
 class _SoftTopK(torch.autograd.Function):

@@ -36,8 +36,8 @@ def remembered(
     scores: Tensor, k: PerRow, temperature: PerRow, mask: Tensor | None, density: int, dim: int
 ) -> tuple[Tensor, Numbers]:
     """The same and its thresholds."""
-    p, b = torch.empty_like(scores), array("d" if scores.dtype is torch.float64 else "f")
-    b.frombytes(bytes(2 * b.itemsize * (scores.numel() // scores.shape[dim])))
+    p, rows = torch.empty_like(scores), scores.numel() // scores.shape[dim]
+    b = array("d" if scores.dtype is torch.float64 else "f", bytes(2 * rows * _size(scores)))
     out = p if dim == -1 else last(p, dim)
     _solve(*_rows(dim, scores, k, temperature, mask), density, out, _native.address(b), None)
     return p, b
@@ -86,7 +86,7 @@ def _solve(
     sweeps: Tensor | None,
 ) -> None:
     """Solves along the last axis; fills p, the thresholds from `centre` on and sweeps if given."""
-    shape, n = x.shape[:-1], x.shape[-1]
+    *shape, n = x.shape
     rows = prod(shape)
     k, at_k, k_stride = _native.placed(k, shape)
     temperature, at_temperature, temperature_stride = _native.placed(temperature, shape)
@@ -163,7 +163,7 @@ def _backward(
     index: Tensor | None,
 ) -> Tensor:
     """Gradients of the scores; fills those per row if given."""
-    shape, n = scores.shape[:-1], scores.shape[-1]
+    *shape, n = scores.shape
     by_scores = torch.empty_like(scores)
     rows, by_k = prod(shape), 0 if by_row is None else _native.pointer(by_row)
     temperature, at_temperature, stride = _native.placed(temperature, shape)
