@@ -50,9 +50,9 @@ def shared(problem):
 def exhausted(problem):
     """Whether there are as many softmaxes as scores: the last ones share what rounding left.
 
-    Or whether, after the first one, rounding what it took from the scores is not small beside τ.
+    Or whether rounding what one took from the scores is not small in the last one.
     """
-    if units.penalty_digit(problem) > 1e-3 * units.coldest(problem):
+    if units.rounds_digit(problem) > 1e-3:
         return True
     k = torch.as_tensor(problem.options["k"], dtype=torch.float64)
     return bool((k.ceil() >= (problem.rows > -math.inf).sum(-1)).any())

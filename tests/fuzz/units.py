@@ -54,7 +54,7 @@ def accuracy(problem, stated):
     if problem.name == "network":  # u is off by the last digit of values, in units of τ
         rounded += wire_digit(problem) / coldest(problem)
     if problem.name == "sequential_softmax":
-        rounded += penalty_digit(problem) / coldest(problem)
+        rounded += rounds_digit(problem)
     return computed * HARSH.get(problem.name, 1) + rounded
 
 
@@ -84,7 +84,10 @@ def scale_of_gradient(problem, name, expected):
         if name == "the gradient of temperature" and problem.name == "cauchy":
             # Σ f u/Σ f, and far away all u are much alike, on both sides of t
             return most(expected) + 1 + reach(problem)
-        return most(expected) + 1  # shares of one
+        heat = name == "the gradient of temperature" and problem.operator != "soft_sort"
+        # (t - middle)/τ in a wide gap, where t is no better than its last digit
+        lost = float64_digit(problem) / coldest(problem) / GRADIENTS[torch.float64] if heat else 0.0
+        return most(expected) + 1 + lost  # shares of one
     gaps = torch.where(rows.isfinite(), rows, math.nan).sort(-1).values.diff(dim=-1)
     near = (gaps < 100 * tau.unsqueeze(-1)).any(-1)
     alone = rows.isfinite().sum(-1) == 1
@@ -114,9 +117,25 @@ def penalty_digit(problem):
 
 def wire_digit(problem):
     """The last digit of values on the wires of a network."""
-    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     narrow = problem.operator == "soft_sort" and problem.scores.dtype is not torch.float64
-    return most(finite) * torch.finfo(torch.float32 if narrow else torch.float64).eps
+    return last_digit(problem) if narrow else float64_digit(problem)
+
+
+def float64_digit(problem):
+    """Of the largest score."""
+    finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
+    return most(finite) * torch.finfo(torch.float64).eps
+
+
+def rounds_digit(problem):
+    """What rounding log(1 - p) makes of the last of k softmaxes.
+
+    It is divided by τ in the next one, and in the one after that again: a slope of p is 1/(4τ) at
+    the most.
+    """
+    k = torch.as_tensor(problem.options["k"], dtype=torch.float64)
+    growth, rounds = max(1.0, 0.25 / coldest(problem)), math.ceil(most(k)) - 1
+    return penalty_digit(problem) * 10 ** min(max(rounds, 0) * math.log10(growth), 300)
 
 
 def reach(problem):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import softorder as so
+from softorder.kernels import threshold
 
 _TAU = 0.05
 _WIDE = 100.0  # 2,000 τ, and 1,000 from its middle: e^-1000 is no number
@@ -95,3 +96,18 @@ def test_losses_move_with_both_sides(kernel, law, rows):
         rate = -mpmath.diff(_TAILS[law], distance) / _TAU
         expected = [float(rate * ((i == first) - v)) for i, v in enumerate(slopes)]
     close(found, expected)
+
+
+@pytest.mark.parametrize("many", [1, 3], ids=["one_row", "rows"])
+@pytest.mark.parametrize("law", [*_TAILS])
+def test_thresholds_balance_both_sides(kernel, law, many):
+    """b of a whole k, where every b in the gap gives k, is the one whose tails are equal."""
+    scores, low = _rows("ties")
+    with mpmath.workdps(60):
+        expected = float((_root(law, [*map(mpmath.mpf, scores)], low, _TAU) - _WIDE / 2) / _TAU)
+    x = torch.tensor([scores] * many, dtype=torch.float64)
+    k = torch.full((many,), float(len(scores) - low), dtype=torch.float64)
+    tau = torch.full((many,), _TAU, dtype=torch.float64)
+    centre, rest = threshold.solve(x, k, tau, so.densities.BUILT_IN[law]).b
+    found = ((centre - _WIDE / 2) + rest) / _TAU
+    torch.testing.assert_close(found, torch.full_like(found, expected), rtol=0, atol=1e-12)

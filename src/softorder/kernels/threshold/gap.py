@@ -6,6 +6,7 @@ Any b in the gap fits the sum: the one that balances the logarithms of both tail
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,6 +24,13 @@ def in_gap(sums: Sums, law: Density) -> Tensor:
     few = sums.lower[0] + sums.upper[0] < (0.5 if law.decay != "none" else 0.0)
     least = torch.stack([*sums.lower[:2], *sums.upper[:2]]).amin(0)
     return (sums.extra == 0) & few & (least <= sums.tiny)
+
+
+def faint(sums: Sums, law: Density) -> Any:
+    """Whether b may be in such a gap: the tails of one side have lost their digits."""
+    if law.decay == "none":
+        return False
+    return (sums.extra == 0) & ((sums.lower[0] <= sums.tiny) | (sums.upper[0] <= sums.tiny))
 
 
 def balance(

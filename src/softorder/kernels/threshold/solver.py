@@ -28,7 +28,7 @@ from softorder.densities import Density
 from softorder.kernels.formulas import inverse, scale_of
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.kernels.threshold import start
-from softorder.kernels.threshold.gap import balance, in_gap
+from softorder.kernels.threshold.gap import balance, faint, in_gap
 from softorder.kernels.threshold.sums import (
     Numbers,
     blocks_of,
@@ -159,7 +159,7 @@ def approach(
         blocks = blocks_of(x, centre, scale, _column(t, x.dtype), at_hand=True)
         sums = measure(blocks, k, law, n, shards)
         size, small = sums.size(), settled(sums, law, x.dtype)
-        going = going & (small | (size < limit)) & (abs(t) < _FAR)
+        going = going & (small | (size < limit)) & (abs(t) < _FAR) & (faint(sums, law) ^ True)
         t = choose(going, t + step(sums, law), t)
         done, going = done | (going & small), going & (small ^ True)
         limit = falls * size
