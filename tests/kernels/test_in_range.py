@@ -142,3 +142,14 @@ def test_ties_far_from_the_others_share_their_places(kernel, method, size):
         ranks = so.soft_rank(scores, method=method, descending=descending, temperature=1.02)
         high, low = (8.0, 24.0) if descending else (25.0, 9.0)
         torch.testing.assert_close(ranks, torch.tensor([high] * 15 + [low] * 17))
+
+
+def test_heat_of_a_network_of_large_floats(kernel):
+    """∂/∂τ multiplies scores by scores: 10^60 is no float."""
+    scores = torch.tensor([1e30, -1.5])
+    tau = torch.tensor(1e29, dtype=torch.float64, requires_grad=True)
+    found = []
+    for x in (scores, scores.double()):
+        result = so.soft_sort(x, method="network", temperature=tau)
+        found += torch.autograd.grad(result, tau, torch.tensor([1.0, 2.0], dtype=x.dtype))
+    torch.testing.assert_close(*found, rtol=1e-5, atol=0)

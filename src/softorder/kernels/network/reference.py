@@ -70,6 +70,9 @@ def vjp(
     return by_scores, no_gradient(by_scores)
 
 
+_SQUARABLE = 1e18  # in float32: the gradient of τ has products of two scores
+
+
 def _values(
     x: Tensor,
     count: Tensor | None,
@@ -80,11 +83,11 @@ def _values(
     k: int,
 ) -> Tensor:
     plan = program(x.shape[-1], k, kind, x.device)
-    factor = factor_for(x.detach().abs().amax(-1, keepdim=True))
-    if factor is not None and x.dtype is not torch.float64 and at_hand(factor):
-        # products of scores and gradients overflow, too
+    most = x.detach().abs().amax(-1, keepdim=True)
+    if x.dtype is not torch.float64 and at_hand(most) and bool((most > _SQUARABLE).any()):
         settings = temperature, descending, kind, comparator, k
         return _values(x.double(), count, *settings).to(x.dtype)
+    factor = factor_for(most)
     if factor is not None:
         x, temperature = (
             with_gradient_of(factor * x, x),
