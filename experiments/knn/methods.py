@@ -66,7 +66,7 @@ class Arm:
             parts.append(f"τ = {self.units:g}")
         return ", ".join(parts)
 
-    def model(self, body: torch.nn.Module, k: int, distance: str) -> so.nn.SoftKNN:
+    def model(self, body: torch.nn.Module, k: int, distance: str = "euclidean") -> so.nn.SoftKNN:
         return so.nn.SoftKNN(
             body,
             k,
