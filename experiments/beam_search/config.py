@@ -100,22 +100,22 @@ PRESETS = {
         seeds=3,
         arms=(ARMS[0], ARMS[1], ARMS[3]),
     ),
-    # Outputs of several lengths. Every arm chooses one of its candidates.
+    # Longer outputs. Every arm chooses one of its candidates.
     "long": Config(
         words=8_000,
-        test_words=1_000,
-        validation_words=300,
+        test_words=500,
+        validation_words=150,
         letters=5,
         hidden=64,
         batch=32,
-        pretraining=800,
-        updates=60,
+        pretraining=600,
+        updates=30,
         learning_rate=3e-3,
         fine_rate=5e-4,
         temperature=0.1,
         seeds=3,
         arms=(ARMS[0], ARMS[1], ARMS[3]),
-        phrases=(1, 4),
+        phrases=(3,),
         looks=2,
     ),
     # Every arm chooses one of its candidates.

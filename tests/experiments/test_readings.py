@@ -241,6 +241,16 @@ def test_what_a_variant_brings_is_said_beside_the_base():
     ]
 
 
+def test_a_temperature_at_an_end_of_those_that_were_tried_is_named():
+    trials = Trials("title", {"factors": [1.0, 3.0, 10.0]})
+    for arm, factor in (("laplace, share", 3.0), ("logistic, share", 10.0), ("normal, share", 1.0)):
+        trials.add(arm, 0, {"accuracy": 0.5, "factor": factor})
+    said = 'at an end of those that were tried for "logistic, share" and "normal, share".'
+    assert _read("knn", trials).endswith(said)
+    trials.config = {"factors": [1.0]}
+    assert "those that were tried" not in _read("knn", trials)
+
+
 def test_what_soft_neighbours_need_is_said_beside_the_base_and_cross_entropy():
     base, features = "as tuned before", "kNN on cross-entropy features"
     arms = {base: 0.30, "τ × 10": 0.40, "every image a query": 0.50, features: 0.45}
