@@ -40,19 +40,22 @@ class Paper:
 
 
 def beside(experiment: Experiment, paper: Paper, trials: Trials) -> Table:
-    """Our means and standard deviations over the seeds, each beside the paper's figure."""
+    """Our means and standard deviations over the seeds, each beside the paper's figure; columns
+    that no arm has a figure for are left out."""
     variants = trials.config.get("variants")  # of one method: the paper has none of them
     printed = {} if variants else paper.figures_for(trials.config)
     given = {key for figures in printed.values() for key in figures}
+    had = given.union(*trials.records)
+    columns = [column for column in experiment.columns if column.key in had]
     headings = ["arm", "seeds"]
-    for column in experiment.columns:
+    for column in columns:
         headings += [column.heading, "paper"] if column.key in given else [column.heading]
     table = Table(headings)
     others = [arm for arm in printed if arm not in trials.arms]
     for arm in [*trials.arms, *others]:
-        cells = [_ours(trials, arm, column) for column in experiment.columns]
+        cells = [_ours(trials, arm, column) for column in columns]
         row = [arm, str(trials.seeds(arm) or NOT_RUN)]
-        for column, cell in zip(experiment.columns, cells, strict=True):
+        for column, cell in zip(columns, cells, strict=True):
             row.append(cell)
             if column.key in given:
                 row.append(printed.get(arm, {}).get(column.key, "-"))

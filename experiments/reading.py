@@ -123,6 +123,32 @@ def against(
     return f"{start}: {'; '.join(parts)}."
 
 
+def gains(contest: Contest, scores: Scores, base: str, group: str = "") -> str:
+    """What each variant brings beside the base, the most first."""
+    others = [name for name in contest.order(scores) if name != base]
+    if base not in scores or not others:
+        return ""
+    found = verdicts(scores, [(name, base) for name in others])
+    start = f"Beside {quoted(base)} ({contest.estimate(scores[base])}){starting(group)}"
+    sure = [name for name in others if found[name, base].differ]
+    unclear = [name for name in others if found[name, base].few]
+    alike = [name for name in others if name not in sure and name not in unclear]
+    parts = []
+    for words, names in (
+        ("more than chance is", sure),
+        ("that it is more is not shown for", alike),
+    ):
+        means = [found[name, base].difference.mean for name in names]
+        brought = [span_signed(contest, [mean_]) for mean_ in means]
+        every = [f"{size} by {quoted(name)}" for size, name in zip(brought, names, strict=True)]
+        if every:
+            parts.append(f"{words} {listed(every)}")
+    if unclear:
+        seeds = max(found[name, base].difference.seeds for name in unclear)
+        parts.append(f"{few(unclear, len(others))}: {too_few(seeds)}")
+    return f"{start}: {'; '.join(parts)}."
+
+
 class Sides(NamedTuple):
     """Pairs, by what can be said of their first."""
 

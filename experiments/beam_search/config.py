@@ -34,6 +34,7 @@ class Config:
     validation_words: int = 0  #: to choose one of CANDIDATES by, and for the curves
     looks: int = 5  #: points of a curve
     early: float = 0.5  #: the part of the pretraining after which an early switch comes
+    phrases: tuple[int, ...] = ()  #: sizes of phrases, each with all of the arms
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,24 @@ PRESETS = {
         temperature=0.1,
         seeds=3,
         arms=(ARMS[0], ARMS[1], ARMS[3]),
+    ),
+    # Longer outputs. Every arm chooses one of its candidates.
+    "long": Config(
+        words=8_000,
+        test_words=500,
+        validation_words=150,
+        letters=5,
+        hidden=64,
+        batch=32,
+        pretraining=600,
+        updates=30,
+        learning_rate=3e-3,
+        fine_rate=5e-4,
+        temperature=0.1,
+        seeds=1,
+        arms=(ARMS[0], ARMS[1], ARMS[3]),
+        phrases=(3,),
+        looks=2,
     ),
     # Every arm chooses one of its candidates.
     "paper": Config(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from experiments import panels
 from experiments.beam_search.config import PRESETS, Candidate, Config, candidates
 from experiments.beam_search.data import LETTERS, PHRASE_LETTERS, Data, load
 from experiments.beam_search.model import Speller
-from experiments.beam_search.training import Fit, Plan, errors, train
+from experiments.beam_search.training import Fit, Plan, errors, exposure, train
 from experiments.experiment import Experiment, Setting, Trial
 from experiments.trials import Column, Figures, Trials
 
@@ -22,7 +23,22 @@ COLUMNS = (
     Column("before", "word errors before, %", 2, 100),
     Column("tuning", "seconds of tuning", 0),
     Column("updates", "updates", 0),
+    Column("length", "phones", 1),
+    Column("forced", "greedy phone errors after the right phones, %", 2, 100),
+    Column("own", "after its own, %", 2, 100),
 )
+
+
+def arms(config: Config) -> list[str]:
+    return [group + arm for group in _groups(config) for arm in config.arms]
+
+
+def _groups(config: Config) -> dict[str, Config]:
+    """What stands before the name of an arm, and the configuration that it means."""
+    return {
+        f"{size} word{'s' * (size > 1)}, ": replace(config, phrase=size, phrases=())
+        for size in config.phrases
+    } or {"": config}
 
 
 class Start(NamedTuple):
@@ -37,8 +53,9 @@ class Start(NamedTuple):
 class Session:
     """Each arm goes on from the same network in several ways; the validation part chooses one."""
 
-    def __init__(self, config: Config, setting: Setting, trials: Trials) -> None:
+    def __init__(self, config: Config, setting: Setting, trials: Trials, group: str = "") -> None:
         self._config, self._setting, self._trials = config, setting, trials
+        self._group = group  #: before the names of the arms in these trials
         self._start: dict[int, Start] = {}
 
     def trial(self, arm: str, seed: int) -> Figures:
@@ -58,6 +75,7 @@ class Session:
         }
         if len(choices) > 1:
             figures |= {"choice": best, **fit.curve}
+            figures |= exposure(model, start.data.test, self._config)
         return figures
 
     def _continued(
@@ -65,7 +83,7 @@ class Session:
     ) -> tuple[Speller, Fit]:
         config, seconds = self._config, None
         if arm.endswith("same time"):
-            rival = self._trials.find("soft beam, laplace", seed)
+            rival = self._trials.find(f"{self._group}soft beam, laplace", seed)
             if rival is None:
                 raise SystemExit(f"{arm!r} needs 'soft beam, laplace' to run before it")
             seconds = rival["tuning"]
@@ -132,7 +150,15 @@ def draw(trials: Trials, path: Path) -> None:
 
 
 def session(config: Config, setting: Setting, trials: Trials) -> Trial:
-    return Session(config, setting, trials).trial
+    sessions = {
+        group: Session(one, setting, trials, group) for group, one in _groups(config).items()
+    }
+
+    def trial(name: str, seed: int) -> Figures:
+        group = next(group for group in sessions if name.startswith(group))
+        return sessions[group].trial(name.removeprefix(group), seed)
+
+    return trial
 
 
 def needs(_config: Config, _arm: str) -> tuple[str, ...]:
@@ -144,7 +170,7 @@ EXPERIMENT = Experiment(
     title="Training through a soft beam search: spelling to sound",
     presets=PRESETS,
     columns=COLUMNS,
-    arms=lambda config: config.arms,
+    arms=arms,
     session=session,
     needs=needs,
     shared=lambda arm, seed: seed,  # the network that they start from

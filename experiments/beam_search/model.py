@@ -57,6 +57,11 @@ class Speller(nn.Module):
         """The loss of a target (batch, T), -100 behind its end, when with that probability a token
         is read that the network took for the most likely, not the right one (Bengio et al. 2015).
         """
+        logits = self.forced(state, target, sampling)
+        return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+    def forced(self, state: State, target: Tensor, sampling: float = 0.0) -> Tensor:
+        """Logits (batch, T, tokens) after the tokens of a target, or some of the network's own."""
         tokens = target.new_full(target.shape[:1], START)
         logits = []
         for column in target.unbind(1):
@@ -64,4 +69,4 @@ class Speller(nn.Module):
             logits.append(said)
             own = torch.rand(len(column), device=column.device) < sampling
             tokens = torch.where(own, said.argmax(-1), column.clamp(min=0))
-        return nn.functional.cross_entropy(torch.stack(logits, 1).flatten(0, 1), target.flatten())
+        return torch.stack(logits, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -105,13 +106,44 @@ def errors(model: Speller, words: Words, config: Config) -> Figures:
         found = search(model, model.phones, state)
         best = zip(items.tolist(), found.tokens[:, 0], found.lengths[:, 0], strict=True)
         for item, tokens, length in best:
-            said = [t for t in tokens[:length].tolist() if t != END]
-            ways = [[t for t in way if t != END] for way in words.spoken[item]]
+            said = _phones(tokens[:length].tolist())
+            ways = [_phones(way) for way in words.spoken[item]]
             distance, way = min((edit_distance(said, way), i) for i, way in enumerate(ways))
             wrong_phones += distance
             wrong_words += distance > 0
             phones += len(ways[way])
     return {"phones": wrong_phones / phones, "words": wrong_words / len(words.spellings)}
+
+
+@torch.no_grad()
+def exposure(model: Speller, words: Words, config: Config) -> Figures:
+    """Errors of the most likely next phone: where the right ones are read before it, and where
+    those are that were said. What the second has more comes of reading one's own errors.
+
+    Both are shares of the phones of the usual way to say the word, the end not counted; their mean
+    number is the length.
+    """
+    search = so.nn.BeamSearch(1, start=START, end=END, max_length=longest(config))
+    forced = own = phones = 0
+    model.eval()
+    for items in torch.arange(len(words.spellings)).split(256):
+        chosen = items.tolist()
+        before, target = model.read(*words.letters(chosen)), words.phones(chosen)
+        spoken = (target != END) & (target >= 0)
+        said = model.forced(before, target).argmax(-1)
+        forced += int(((said != target) & spoken).sum())
+        phones += int(spoken.sum())
+        found = search(model, model.phones, before)
+        for item, tokens, length in zip(
+            chosen, found.tokens[:, 0], found.lengths[:, 0], strict=True
+        ):
+            own += edit_distance(_phones(tokens[:length].tolist()), _phones(words.spoken[item][0]))
+    many = len(words.spellings)
+    return {"length": phones / many, "forced": forced / phones, "own": own / phones}
+
+
+def _phones(tokens: Sequence[int]) -> list[int]:
+    return [token for token in tokens if token != END]
 
 
 def edit_distance(a: list[int], b: list[int]) -> int:

@@ -20,6 +20,7 @@ COLUMNS = (
     Column("accuracy", "test accuracy, %", 2, 100),
     Column("temperature", "τ at the start", 4),
     Column("end", "τ at the end", 4),
+    Column("agreement", "cosine of two batches' gradients at the start", 3),
 )
 _UNTUNED = (config.PIXELS, config.PCA, config.AUTO_ENCODER)
 _TUNING = 1_000_000  #: a seed that no trial has
@@ -30,11 +31,11 @@ class Fit(NamedTuple):
 
     features: nn.Module
     accuracy: float
-    temperatures: dict[str, float]
+    figures: dict[str, float]
 
 
 def arms(settings: Config) -> list[str]:
-    return [*settings.baselines, *map(str, every(settings))]
+    return list(settings.variants) or [*settings.baselines, *map(str, every(settings))]
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Session:
     config: Config
     setting: Setting
     done: Trials
+    compared: bool = False  #: the gradients of several batches, before training
 
     def __post_init__(self) -> None:
         self._soft = {str(arm): arm for arm in every(self.config)}
@@ -58,7 +60,7 @@ class Session:
             fit = self._cross_entropy(name, seed, images, factor)
         else:
             fit = self._fit(name, images, self.config.steps, factor)
-        figures: dict[str, float | list[float]] = {"accuracy": fit.accuracy, **fit.temperatures}
+        figures: dict[str, float | list[float]] = {"accuracy": fit.accuracy, **fit.figures}
         if name not in _UNTUNED:
             figures["factor"] = factor
         if seed == 0 and name in self.config.maps:
@@ -93,28 +95,38 @@ class Session:
             def loss(x: Tensor, y: Tensor) -> Tensor:
                 return nn.functional.cross_entropy(model(x) / factor, y)
 
+            figures = {"temperature": factor, **self._agreement(body, images, loss)}
             training.train(model, images, self.config, steps, loss)
-            return Fit(body, training.classes(model, images), {"temperature": factor})
+            return Fit(body, training.classes(model, images), figures)
         return self._neighbours(self._soft[name], body, images, steps, factor)
 
     def _neighbours(
         self, arm: Arm, body: nn.Module, images: Images, steps: int, factor: float
     ) -> Fit:
         """Through a soft top-k."""
-        model = arm.model(body, self.config.k).to(self.setting.device)
+        model = arm.model(body, self.config.k, self.config.distance).to(self.setting.device)
         queries, templates = self.config.queries, self.config.templates
-        some = images.images[: queries + templates].split((queries, templates))
-        start = factor * middle(arm, model, *some, self.config.softness)
+
+        def parts(x: Tensor) -> tuple[Tensor, Tensor | None]:
+            return x[:queries], x[queries : queries + templates] if templates else None
+
+        start = factor * middle(arm, model, *parts(images.images), self.config.softness)
         model.temperature = start
 
         def loss(x: Tensor, y: Tensor) -> Tensor:
-            return model(x[:queries], y[:queries], x[queries:], y[queries:])
+            (x, others), (y, classes) = parts(x), parts(y)
+            return model(x, y, others, classes)
 
+        figures = {"temperature": start, **self._agreement(body, images, loss)}
         training.train(model, images, self.config, steps, loss)
-        temperatures = {"temperature": start}
         if arm.learned:
-            temperatures["end"] = torch.as_tensor(model.temperature).item()
-        return self._judged(body, images)._replace(temperatures=temperatures)
+            figures["end"] = torch.as_tensor(model.temperature).item()
+        return self._judged(body, images)._replace(figures=figures)
+
+    def _agreement(self, body: nn.Module, images: Images, loss: training.Loss) -> dict[str, float]:
+        if not self.compared:
+            return {}
+        return {"agreement": training.agreement(body, images, self.config, loss)}
 
     def _judged(self, features: nn.Module, images: Images) -> Fit:
         return Fit(features, self._near(features, images), {})
@@ -129,6 +141,8 @@ class Session:
         name = config.CROSS_ENTROPY if name == config.ON_CROSS_ENTROPY else name
         if name in self._soft and self._soft[name].units is not None:
             return self._soft[name].units or 0.0
+        if len(self.config.factors) == 1:
+            return self.config.factors[0]
         known = self.done.values(name, "factor")
         if known:
             self._factors.setdefault(name, known[0])
@@ -144,7 +158,14 @@ class Session:
 
 
 def session(settings: Config, setting: Setting, done: Trials) -> Trial:
-    return Session(settings, setting, done).trial
+    if not settings.variants:
+        return Session(settings, setting, done).trial
+
+    def trial(name: str, seed: int) -> Figures:
+        one = config.varied(settings, name)
+        return Session(one, setting, done, compared=True).trial(arms(one)[0], seed)
+
+    return trial
 
 
 def needs(settings: Config, _: str) -> tuple[str, ...]:

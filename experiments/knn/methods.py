@@ -11,6 +11,7 @@ from torch import Tensor
 import softorder as so
 from experiments.knn.config import Config
 from softorder.kernels.formulas import inverse
+from softorder.nn.functional.neighbours import distances
 from softorder.relaxations._base import Method, find
 from softorder.relaxations.baselines import SequentialSoftmax
 
@@ -65,10 +66,14 @@ class Arm:
             parts.append(f"τ = {self.units:g}")
         return ", ".join(parts)
 
-    def model(self, body: torch.nn.Module, k: int) -> so.nn.SoftKNN:
-        method = _OBJECTS.get(self.method, self.method)
+    def model(self, body: torch.nn.Module, k: int, distance: str = "euclidean") -> so.nn.SoftKNN:
         return so.nn.SoftKNN(
-            body, k, method=method, loss=self.loss, learnable_temperature=self.learned
+            body,
+            k,
+            method=_OBJECTS.get(self.method, self.method),
+            loss=self.loss,
+            distance=distance,
+            learnable_temperature=self.learned,
         )
 
 
@@ -84,15 +89,22 @@ def every(config: Config) -> Iterator[Arm]:
 
 
 @torch.no_grad()
-def spread(model: so.nn.SoftKNN, queries: Tensor, templates: Tensor) -> float:
+def spread(model: so.nn.SoftKNN, queries: Tensor, templates: Tensor | None) -> float:
     """The standard deviation of the distances from a query to the templates, on average."""
-    features = [model.features(part) for part in (queries, templates)]
-    return torch.cdist(*features).std(-1).mean().item()
+    features = model.features(queries)
+    if templates is not None:
+        return distances(features, model.features(templates), model.distance).std(-1).mean().item()
+    every = distances(features, features, model.distance)
+    others = ~torch.eye(len(every), dtype=torch.bool, device=every.device)
+    return every[others].view(len(every), -1).std(-1).mean().item()
 
 
-def middle(arm: Arm, model: so.nn.SoftKNN, queries: Tensor, templates: Tensor, softness: float):  # type: ignore[no-untyped-def]
+def middle(
+    arm: Arm, model: so.nn.SoftKNN, queries: Tensor, templates: Tensor | None, softness: float
+) -> float:
     """The temperature that factors are taken of: that of a softness, where there is one."""
     if arm.units is not None or arm.method in UNCALIBRATED:
         return spread(model, queries, templates)
-    outside = 1 - model.k / len(templates)  # what others have when nothing is decided
+    many = len(queries) - 1 if templates is None else len(templates)
+    outside = 1 - model.k / many  # what others have when nothing is decided
     return model.calibrate(queries, templates, softness=min(softness / outside, 0.95))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import torch
@@ -17,16 +18,40 @@ Loss = Callable[[Tensor, Tensor], Tensor]  #: of images and labels
 
 def train(model: nn.Module, images: Images, config: Config, steps: int, loss_of: Loss) -> None:
     optimiser, schedule = _optimiser(model, config, steps)
-    size = config.queries + config.templates
     model.train()
     for _ in range(steps):
-        batch = torch.randperm(len(images.labels), device=images.labels.device)[:size]
-        inputs = images.images[batch]
-        loss = loss_of(augmented(inputs) if config.augment else inputs, images.labels[batch])
+        loss = loss_of(*_batch(images, config))
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         schedule.step()
+
+
+def _batch(images: Images, config: Config) -> tuple[Tensor, Tensor]:
+    """Images and labels, drawn at random."""
+    size = config.queries + config.templates
+    chosen = torch.randperm(len(images.labels), device=images.labels.device)[:size]
+    inputs = images.images[chosen]
+    return augmented(inputs) if config.augment else inputs, images.labels[chosen]
+
+
+def agreement(
+    body: nn.Module, images: Images, config: Config, loss_of: Loss, batches: int = 16
+) -> float:
+    """The mean cosine of the gradients that two batches give a network: 1 if the batch does not
+    matter, 0 if nothing else does. The network and the random numbers stay as they are."""
+    kept = copy.deepcopy(body.state_dict())
+    weights = list(body.parameters())
+    body.train()
+    with torch.random.fork_rng([]):
+        rows = []
+        for _ in range(batches):
+            found = torch.autograd.grad(loss_of(*_batch(images, config)), weights)
+            rows.append(torch.cat([part.flatten() for part in found]).double())
+    body.load_state_dict(kept)  # batch normalisation has counted
+    each = nn.functional.normalize(torch.stack(rows))
+    # Σ_{a≠b} cos(a, b) = |Σ_a a/|a||² - batches
+    return ((each.sum(0).square().sum() - batches) / (batches * (batches - 1))).item()
 
 
 def _optimiser(

@@ -125,6 +125,14 @@ def test_no_figures_of_the_paper_stand_beside_variants_of_our_own():
     assert "paper" not in table.columns
 
 
+def test_columns_without_any_figure_are_left_out():
+    experiment = catalogue.get("knn")
+    trials = Trials("title", experiment.config("cifar10-why"))
+    trials.add("τ × 10", 0, {"accuracy": 0.5, "temperature": 1.0})
+    table = beside(experiment, Paper.of(experiment), trials)
+    assert table.columns == ["arm", "seeds", "test accuracy, %", "τ at the start"]
+
+
 def test_figures_are_kept_with_six_digits(tmp_path):
     trials = Trials("title", {})
     trials.add("arm", 0, {"a": 1 / 3, "b": 0.0, "c": [2 / 3e8, float("inf")]})

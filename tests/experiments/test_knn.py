@@ -9,9 +9,10 @@ from torch import nn
 
 import softorder as so
 from experiments.bfloat16 import Bfloat16
+from experiments.data.idx import Images
 from experiments.experiment import Setting
-from experiments.knn import baselines, config, data, experiment, pictures
-from experiments.knn.methods import Arm, every
+from experiments.knn import baselines, config, data, experiment, pictures, training
+from experiments.knn.methods import Arm, every, spread
 from experiments.knn.networks import NETWORKS
 from experiments.trials import Trials
 from tests.experiments.test_data import write_cifar10
@@ -68,6 +69,62 @@ def test_neighbours_of_coloured_images(tmp_path):
     session = _session(settings, tmp_path)
     for arm in (config.ON_CROSS_ENTROPY, config.AUTO_ENCODER, "laplace, share"):
         assert 0 <= session.trial(arm, 0)["accuracy"] <= 1
+
+
+def test_every_variant_runs_with_what_it_changes(tmp_path):
+    write_cifar10(tmp_path)
+    changes = {"width": 4, "training": 15, "k": 2, "steps": 1, "queries": 3, "templates": 5}
+    settings = replace(config.PRESETS["cifar10-why"], **changes)
+    trial = experiment.session(settings, Setting(tmp_path), Trials("", {}))
+    found = {arm: trial(arm, 0) for arm in ("as tuned before", "τ × 10", config.ON_CROSS_ENTROPY)}
+    assert experiment.arms(settings) == list(config.VARIANTS)
+    start = found["as tuned before"]["temperature"]
+    assert found["τ × 10"]["temperature"] == pytest.approx(10 * start)
+    assert all(-1 <= figures["agreement"] <= 1 for figures in found.values())
+    for name in config.VARIANTS:
+        one = config.varied(settings, name)
+        assert len(experiment.arms(one)) == len(one.factors) == 1
+        assert one.queries + one.templates in (8, 150)
+
+
+def test_the_queries_may_be_each_others_templates():
+    settings = replace(config.PRESETS["quick"], **_TINY, queries=40, templates=0, maps=())
+    session = _session(settings)
+    for arm in ("laplace, share", "softmax_k_times, share"):
+        assert session.trial(arm, 0)["accuracy"] > 0.6
+    x = torch.tensor([[0.0], [1.0], [3.0]])
+    model = so.nn.SoftKNN(nn.Identity(), 1)
+    rows = torch.tensor([[1.0, 3.0], [1.0, 2.0], [3.0, 2.0]])
+    assert spread(model, x, None) == pytest.approx(rows.std(-1).mean().item())
+    model.distance = "squared"
+    assert spread(model, x, None) == pytest.approx(rows.square().std(-1).mean().item())
+
+
+def test_gradients_agree_as_far_as_the_batch_does_not_matter():
+    """Gradients (s, ±1) of equally likely signs: a cosine of s²/(s² + 1) on average."""
+    settings = replace(config.PRESETS["quick"], queries=1, templates=0)
+    body = nn.Linear(2, 1, bias=False)
+    signs = torch.arange(1000) % 2 * 2 - 1
+    images = Images(signs.view(-1, 1, 1, 1).float(), signs, signs, signs)
+    before = torch.random.get_rng_state()
+    for slope in (0.0, 1.0, 3.0):
+
+        def loss(x, y, slope=slope):
+            return body.weight[0, 0] * slope + body.weight[0, 1] * x.sum()
+
+        found = training.agreement(body, images, settings, loss, batches=400)
+        assert found == pytest.approx(slope**2 / (slope**2 + 1), abs=0.02)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_the_network_is_as_before_when_gradients_were_compared():
+    settings = replace(config.PRESETS["quick"], queries=4, templates=0)
+    body = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(3))
+    kept = {name: value.clone() for name, value in body.state_dict().items()}
+    labels = torch.arange(20)
+    images = Images(torch.randn(20, 3), labels, torch.randn(2, 3), labels[:2])
+    training.agreement(body, images, settings, lambda x, y: body(x).square().sum())
+    assert all(torch.equal(kept[name], value) for name, value in body.state_dict().items())
 
 
 def test_the_best_factor_is_taken_and_kept(monkeypatch):

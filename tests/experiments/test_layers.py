@@ -117,6 +117,45 @@ def test_the_best_candidate_on_the_validation_part_is_taken(tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_phrases_of_several_sizes_are_groups_of_arms(tmp_path):
+    (tmp_path / "cmudict.dict").write_text(_DICTIONARY)
+    config = replace(beam_config.PRESETS["long"], words=2, test_words=1, validation_words=1,
+                     letters=4, phrases=(1, 2), hidden=8, batch=4, pretraining=2, updates=1, k=2,
+                     looks=1)  # fmt: skip
+    trials = Trials("title", {})
+    trial = beam_search.session(config, Setting(tmp_path), trials)
+    assert beam_search.arms(config)[::3] == ["1 word, teacher forcing", "2 words, teacher forcing"]
+    torch.manual_seed(0)
+    for arm in beam_search.arms(config):
+        trials.add(arm, 0, trial(arm, 0))
+        assert {"forced", "own", "choice"} <= trials.records[-1].keys()
+    same = trials.find("2 words, teacher forcing, same time", 0)
+    assert same["tuning"] >= trials.find("2 words, soft beam, laplace", 0)["tuning"]
+
+
+def test_exposure_counts_errors_after_the_right_phones_and_after_its_own():
+    """A chain 2 → 3 → 4 → end that begins with 3, where 2 is right: after the right phones one of
+    three is wrong; by itself it says 3 4 instead of 2 3 4, one deletion; from 4 on, two."""
+
+    class Chain(Speller):
+        def __init__(self, first):
+            super().__init__(5, 4, 28)
+            self.first = first
+
+        def step(self, embedding, state):
+            before = (self.phones.weight == embedding[:, None]).all(-1).int().argmax(-1)
+            after = torch.tensor([self.first, 1, 3, 4, 1])[before]
+            return torch.nn.functional.one_hot(after, 5) * 9.0, state
+
+    text = words.Words(["ab"], [[(2, 3, 4, words.END), (3, 4, words.END)]])
+    settings = beam_config.PRESETS["quick"]
+    for first, own in ((2, 0), (3, 1 / 3), (4, 2 / 3)):
+        figures = beam_training.exposure(Chain(first), text, settings)
+        assert figures["forced"] == (0 if first == 2 else 1 / 3)
+        assert figures["own"] == own
+        assert figures["length"] == 3
+
+
 def test_scheduled_sampling_reads_the_right_token_or_its_own():
     torch.manual_seed(0)
     model = Speller(6, 8, 27)

@@ -241,6 +241,52 @@ def test_what_a_variant_brings_is_said_beside_the_base():
     ]
 
 
+def test_a_temperature_at_an_end_of_those_that_were_tried_is_named():
+    trials = Trials("title", {"factors": [1.0, 3.0, 10.0]})
+    for arm, factor in (("laplace, share", 3.0), ("logistic, share", 10.0), ("normal, share", 1.0)):
+        trials.add(arm, 0, {"accuracy": 0.5, "factor": factor})
+    said = 'at an end of those that were tried for "logistic, share" and "normal, share".'
+    assert _read("knn", trials).endswith(said)
+    trials.config = {"factors": [1.0]}
+    assert "those that were tried" not in _read("knn", trials)
+
+
+def test_what_soft_neighbours_need_is_said_beside_the_base_and_cross_entropy():
+    base, features = "as tuned before", "kNN on cross-entropy features"
+    arms = {base: 0.30, "τ × 10": 0.40, "every image a query": 0.50, features: 0.45}
+    trials = Trials("title", {"variants": list(arms)})
+    for arm, value in arms.items():
+        for seed, noise in enumerate((0.0, 0.001, 0.003)):
+            own = value * (1 + noise)
+            trials.add(arm, seed, {"accuracy": own, "agreement": 0.1 * own})
+    said = _read("knn", trials)
+    assert said.startswith(
+        "Beside as tuned before (30.04 ± 0.11 %): more than chance is +20.03 points by every image "
+        "a query and +10.01 points by τ × 10. Accuracy, beside kNN on cross-entropy features "
+    )
+    assert "every image a query is better by 5.01 points" in said
+    assert "as tuned before and τ × 10 are worse by 5.01 to 15.02 points" in said
+    assert "Cosine of two batches' gradients at the start, beside kNN on" in said
+
+
+def test_what_reading_its_own_phones_adds_is_said_for_every_length():
+    trials = Trials("title", {})
+    for seed, errors in enumerate((0.10, 0.11, 0.12)):
+        for size, added in (("1 word", 0.0), ("4 words", 0.05)):
+            forced = {"phones": errors, "tuning": 1.0, "updates": 10, "forced": 0.09}
+            soft = {"phones": errors - added, "tuning": 3.0, "updates": 10}
+            trials.add(f"{size}, teacher forcing", seed, {**forced, "own": 0.09 + added})
+            trials.add(f"{size}, soft beam, laplace", seed, soft)
+    said = _read("beam_search", trials)
+    assert "For 4 words: phone errors, beside teacher forcing (11.00 ± 2.48 %): " in said
+    assert '"soft beam, laplace" is better by 5.00 points.' in said
+    assert "An update through the search takes 3.0 times as long for 4 words." in said
+    assert "9.00 ± 0.00 % of the phones are wrong after the right ones for 1 word" in said
+    assert "for 4 words, and reading its own adds 5.00 ± 0.00 points." in said
+    assert "gains over teacher forcing alone for 1 word, as the paper says, does not show" in said
+    assert "gains over teacher forcing alone for 4 words, as the paper says, shows here" in said
+
+
 def _read(name: str, trials: Trials) -> str:
     experiment = catalogue.get(name)
     return sentences.reading(experiment, Paper.of(experiment), trials)

@@ -78,6 +78,10 @@ TINY = {
 }
 
 
+#: what only other presets than quick have; test_knn.py and test_layers.py look at it
+ELSEWHERE = {"knn": {"agreement"}, "beam_search": {"length", "forced", "own"}}
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
@@ -118,7 +122,7 @@ def test_every_arm_gives_the_figures_of_its_columns(name, data):
         assert numbers, arm
         trials.add(arm, 0, figures)
         seen |= numbers.keys()
-    assert seen == keys
+    assert seen == keys - ELSEWHERE.get(name, set())
 
 
 @pytest.mark.parametrize("name", ["polynomial", "root_finding", "learn_k", "runtime_memory"])
