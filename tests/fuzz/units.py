@@ -142,7 +142,7 @@ def reach(problem):
     """What no |u| exceeds by much."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     apart = finite.amax(-1) - finite.amin(-1) if finite.numel() else finite
-    return most(apart) / coldest(problem)
+    return min(most(apart) / coldest(problem), 1e300)
 
 
 def coldest(problem):
