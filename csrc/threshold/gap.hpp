@@ -16,7 +16,10 @@ template <class F, class T> class Gap {
   Gap(const T* x, std::size_t n, Threshold<T> b, double temperature, T* scratch)
       : temperature_(temperature), list_(scratch) {
     find_edges(x, n, b);
-    if (F::kTail != Tail::none && std::isfinite(width())) list_scores(x, n);
+    if (F::kTail == Tail::none || !std::isfinite(width())) return;
+    list_scores(x, n);
+    // hyperbolas have no unit: a larger one, in which nothing overflows, has the same balance
+    if (F::kTail == Tail::hyperbola) temperature_ = std::max(temperature_, 1e-200 * width());
   }
 
   double low() const { return low_; }

@@ -175,6 +175,7 @@ template <class F, class T> class Solver {
     selected_ = false, crowded_ = kInfinity;
     if (lost_ && has_root()) around = restart();
     for (int turn = 0; turn < kMaxSweeps; ++turn) {
+      far_ = !shrunk_ && (far_ || is_far(b_.template split<T>()));  // where a step may end, too
       if (far_ || (classified_ && !has_root())) return false;
       const double radius = list_radius();
       const bool narrow = list_pays(radius);

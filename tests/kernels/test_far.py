@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import softorder as so
-from softorder.kernels import _native, fsum
+from softorder.kernels import _native, fsum, threshold
 from tests.oracles.densities import BUILT_IN
 
 _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -133,3 +133,16 @@ def test_sigmoids_far_below_zero_and_softmaxes_between_the_ends():
     assert torch.autograd.grad(p[0], x)[0].isfinite().all()
     p = so.soft_topk(torch.tensor([most, -most, -most]), 2, method="sequential_softmax")
     torch.testing.assert_close(p, torch.tensor([1.0, 0.5, 0.5]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_gap_up_to_the_largest_number_balances_hyperbolas(kernel, dtype, rows):
+    # Σ τ/(π (x_i - b)) above = τ/(π (b - x_4)) below: b is at ¾ of the way from three to the fourth
+    most = torch.finfo(dtype).max
+    scores = torch.tensor([1e-22, 0.0, -0.0, -most], dtype=dtype).expand(rows, -1)
+    for temperature in (1e-3, 1.0, 313562.85, 1e20):
+        tau = torch.full((rows,), temperature, dtype=torch.float64)
+        b = threshold.solve(scores, torch.full_like(tau, 3.0), tau, "cauchy")
+        whole = b.centre.double() / most + b.rest.double() / most
+        torch.testing.assert_close(whole, torch.full_like(tau, -0.75), rtol=1e-5, atol=0)

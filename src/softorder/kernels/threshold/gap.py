@@ -53,8 +53,10 @@ def balance(
     ends = torch.where(below, x, -math.inf), torch.where(below, -math.inf, -x)
     low, high = shards.most(torch.stack([end.amax(-1, keepdim=True) for end in ends]))
     high = -high
-    beyond = torch.where(below, low - x, x - high) / tau
     gap, at = high - low, 0.5 * (high - low)
+    if law.decay == "hyperbola":  # has no unit: in a larger one nothing overflows
+        tau = torch.maximum(tau, 1e-200 * gap)
+    beyond = torch.where(below, low - x, x - high) / tau
     for _ in range(_TURNS if law.logarithmic else 0):
         a = beyond + torch.where(below, at, gap - at) / tau
         log_tail = law.log_tail(a)

@@ -23,6 +23,8 @@ def balance(
     near: tl.constexpr = 1e-10 if x.dtype == tl.float64 else 1e-6
     low, high = _edges(x, scores, n, centre, rest, scale, density, streamed)
     gap = high - low
+    if density == law.CAUCHY:  # hyperbolas have no unit: in a larger one no square overflows
+        tau = tl.maximum(tau, 1e-15 * gap)
     at, passes, turn = 0.5 * gap, wanted.to(tl.int32), 0
     if density == law.UNIFORM:  # any b in the gap will do
         return low, 0.5 * (gap - tau), passes
