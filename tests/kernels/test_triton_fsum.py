@@ -155,11 +155,11 @@ def test_what_is_outside_of_its_window_says_nothing(density):
     ids=["laplace, streamed", "laplace, in pieces", "uniform"],
 )
 def test_rows_that_are_longer_than_a_tile(monkeypatch, density, split, kernel):
-    from softorder.kernels.fsum import triton as launches
+    from softorder.kernels.fsum import triton_given
 
     n, tile = 150, 32
-    monkeypatch.setattr(launches, "_INTERPRETED", tile)
-    monkeypatch.setattr(launches, "_SPLIT", split)
+    monkeypatch.setattr(triton_given, "INTERPRETED", tile)
+    monkeypatch.setattr(triton_given, "SPLIT", split)
     before = _triton.calls[kernel]
     labels = [("normal", 0.01), ("normal", 1.0)]
     x = torch.from_numpy(np.sort(bank.row("normal", n))).expand(2, n).contiguous()

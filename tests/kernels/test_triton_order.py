@@ -153,10 +153,10 @@ def test_strides(operator):
 @pytest.mark.slow
 def test_rows_that_are_longer_than_a_tile(monkeypatch, split, kernel):
     """Streamed by one program, or split among several."""
-    from softorder.kernels.fsum import triton as launches
+    from softorder.kernels.fsum import triton_given
 
-    monkeypatch.setattr(launches, "_INTERPRETED", 32)
-    monkeypatch.setattr(launches, "_SPLIT", split)
+    monkeypatch.setattr(triton_given, "INTERPRETED", 32)
+    monkeypatch.setattr(triton_given, "SPLIT", split)
     before = _triton.calls[kernel]
     x = torch.from_numpy(bank.row("normal", 100)).repeat(2, 1)
     x[1, 5:15], x[1, 20:40] = math.inf, -math.inf

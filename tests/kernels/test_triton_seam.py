@@ -1,6 +1,7 @@
 """When Triton serves, what happens where it cannot, and that nothing waits for another device."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -200,5 +201,5 @@ def test_the_compiler_spills_nothing(choice):
         [*command, "gpu", *options], capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 kernels, 0 with spills" in done.stdout
+    assert re.search(r"^[1-9]\d* kernels, 0 with spills", done.stdout, re.MULTILINE), done.stdout
     assert "torch.softmax" in done.stdout

@@ -18,15 +18,8 @@ from softorder.kernels._operators import no_gradient
 from softorder.kernels._triton import launch, per_row
 from softorder.kernels._triton_compile import LENGTHS, Configuration, of_densities
 from softorder.kernels.formulas import multiplied
-from softorder.kernels.fsum.triton import (
-    Sources,
-    Tile,
-    factor_of,
-    laplace_roots_of,
-    pieces_of,
-    sized,
-    tile,
-)
+from softorder.kernels.fsum.triton import factor_of, laplace_roots_of
+from softorder.kernels.fsum.triton_given import Sources, Tile, pieces_of, sized, tile
 from softorder.kernels.order import reference
 from softorder.kernels.order.reference import all_values, sort_vjp
 from softorder.kernels.order.triton_rank import rank_backward, rank_forward
@@ -148,8 +141,6 @@ def sort(scores: Tensor, temperature: Tensor, descending: bool, density: int) ->
 
 
 # ---- what may be launched -----------------------------------------------------------------------
-
-_WIDTHS = (16, 64, 128, 256, 512, 10**6)
 
 
 def configurations(dtype: str, lengths: Sequence[int] = LENGTHS) -> Iterator[Configuration]:
