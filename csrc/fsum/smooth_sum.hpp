@@ -119,10 +119,11 @@ template <class Law, class T> class SmoothSources {
   // Calls write(j, step, value) for every target: its sum is step + value.
   template <class U, class Write>
   void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
-    find<false>(t, n, kernel, tables, [&](std::size_t j, double step, double value, double) { write(j, step, value); });
+    find<false>(t, n, kernel, tables, [&](std::size_t j, double step, double value, double, double) { write(j, step, value); });
   }
 
-  // Calls write(j, step, value, slope) for every target: FSum is step + value, and its derivative by t/τ about slope.
+  // Calls write(j, step, value, slope, bend) for every target: FSum is step + value, and its first two derivatives by
+  // t/τ are about slope and bend.
   template <class U, class Write> void sums_and_slopes(const Places<U>& t, std::size_t n, Tables& tables, Write write) {
     find<true>(t, n, Kernel{0, 0}, tables, write);
   }
@@ -178,7 +179,7 @@ template <class Law, class T> class SmoothSources {
   // ---- one target after the other ----
 
   struct Term {
-    Pack<double> value{}, slope{};
+    Pack<double> value{}, slope{}, bend{};
   };
 
   double step(std::size_t below) const { return weights_.data ? steps_[below] : double(below); }
@@ -192,7 +193,8 @@ template <class Law, class T> class SmoothSources {
     for (std::size_t j = begin; j < end; ++j) {
       while (below < m_ && t.minus(j, x_, below) * inverse_ >= 0) ++below;
       const Term found = around<kSloped>(t, j, below, kernel, all);
-      write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), kSloped ? sum_lanes(found.slope) : 0.0);
+      const double slope = kSloped ? sum_lanes(found.slope) : 0.0, bend = kSloped ? sum_lanes(found.bend) : 0.0;
+      write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), slope, bend);
     }
   }
 
@@ -223,8 +225,10 @@ template <class Law, class T> class SmoothSources {
     const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
     const Pack<double> u = smaller<double>(larger<double>(-inverse_ * differences(x_, from, count, value, rest), -most), most);
     const Pack<double> w = weights_.load(from, count);
-    total.value += w * kernel(u);
-    if (kSloped) total.slope += w * Kernel{1, 0}(u);
+    if (!kSloped) return void(total.value += w * kernel(u));
+    const Values<double> v = Law::values(absolute<double>(u), Pack<double>{} + Law::kUnit);
+    total.value += w * (u < 0 ? v.tail : -v.tail);
+    total.slope += w * v.pdf, total.bend += w * (u < 0 ? v.drop : -v.drop);
   }
 
   // ---- boxes ----
@@ -347,13 +351,13 @@ template <class Law, class T> class SmoothSources {
   void evaluate(const Places<U>& t, const Boxes& targets, const Boxes::Run& run, const double* polynomial, double step,
                 Write write) const {
     const double middle = targets.middle(run.box), scale = 2 / targets.width;
-    double slopes[kTerms];
-    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes);
+    double slopes[kTerms], bends[kTerms];
+    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes), chebyshev_derivative(slopes, scale * tau_, bends);
     for (std::size_t j = run.begin; j < run.end; j += kLanes<double>) {
       const std::size_t count = std::min(kLanes<double>, run.end - j);
       const Pack<double> a = scale * differences(t, j, count, middle, 0.0), value = chebyshev_sum(polynomial, a);
-      const Pack<double> slope = kSloped ? chebyshev_sum(slopes, a) : value;
-      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k], slope[k]);
+      const Pack<double> slope = kSloped ? chebyshev_sum(slopes, a) : value, bend = kSloped ? chebyshev_sum(bends, a) : value;
+      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k], slope[k], bend[k]);
     }
   }
 

@@ -12,7 +12,7 @@ from softorder.kernels._density_numbers import number_of
 from softorder.kernels.placement import placement
 from tests.runtime.processes import run
 
-_NUMBER = {name: number_of(BUILT_IN[name]) for name in ("laplace", "uniform")}
+_NUMBER = {name: number_of(law) for name, law in BUILT_IN.items()}
 _DENSITIES = pytest.mark.parametrize("density", _NUMBER)
 _DTYPES = pytest.mark.parametrize(
     "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)], ids=str
@@ -59,6 +59,8 @@ def test_both_agree(density, n, descending, dtype):
             with _native.use(kind):
                 found[kind] = placement.forward(*options)
         assert _native.calls["placement_forward"] == before + 1
+        # of float32, cauchy's sums go by tables that leave 1e-11 of every term (csrc/fsum/cauchy_sum.hpp)
+        rough = 1e-8 if density == "cauchy" and dtype is torch.float32 else 1e-10
         close = {"rtol": 1e-11, "atol": 1e-11, "equal_nan": True}
         torch.testing.assert_close(found["torch"][:3], found["native"][:3], **close)
         upstream = torch.linspace(-1, 2, scores.numel()).sin().double().view(scores.shape)
@@ -68,7 +70,7 @@ def test_both_agree(density, n, descending, dtype):
             with _native.use(kind):
                 settings = temperature, descending, True, _NUMBER[density]
                 gradients.append(placement.vjp(upstream, kept, *settings))
-        close = {"rtol": 1e-10, "atol": 1e-10 if dtype is torch.float64 else 1e-5}
+        close = {"rtol": rough, "atol": rough if dtype is torch.float64 else 1e-5}
         torch.testing.assert_close(gradients[0], gradients[1], **close)
         torch.testing.assert_close(gradients[1], gradients[2], rtol=0, atol=0)
 

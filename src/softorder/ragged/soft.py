@@ -314,14 +314,8 @@ def permutation_cross_entropy(
 
     if not (isinstance(served, FSumMethod) and served.number >= 0 and x.shape[0]):
         return plain(x, tau).to(values.dtype)
-    number = rows.number(tau)
-    if served.walked:
-        settings = x, number, descending, plain, served.number
-        found = fused.run(kernels.placement, *settings, tensors=(rows.offsets, *places))
-    elif kernels.sums_serve(x, number, rows.offsets):
-        found = served.segments_losses(x, number, descending, rows.offsets, places)
-    else:
-        found = plain(x, tau)
+    settings = x, rows.number(tau), descending, plain, served.number
+    found = fused.run(kernels.placement, *settings, tensors=(rows.offsets, *places))
     return found.to(values.dtype)
 
 

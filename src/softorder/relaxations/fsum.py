@@ -172,8 +172,11 @@ class FSumMethod(Method):
         """
         places = target, target if last is None else last
         plain = partial(self._losses, places=places, descending=descending)
+        if self.density not in NUMBERED:
+            return plain(scores, temperature)
         wide = tuple(place.long() for place in places)
-        return self._walked(placement.placement, scores, temperature, descending, plain, wide)
+        settings = scores, temperature, descending, plain, self.number
+        return fused.run(placement.placement, *settings, tensors=wide)
 
     def _walked(
         self,
@@ -182,13 +185,11 @@ class FSumMethod(Method):
         temperature: Tensor,
         descending: bool,
         plain: fused.Plain,
-        tensors: tuple[Tensor, ...] = (),
     ) -> Tensor:
         """By a kernel that knows the densities whose sums take one walk along sorted scores."""
         if not self.walked:
             return plain(scores, temperature)
-        settings = scores, temperature, descending, plain, self.number
-        return fused.run(kernel, *settings, tensors=tensors)
+        return fused.run(kernel, scores, temperature, descending, plain, self.number)
 
     def segments_rank(
         self, scores: Tensor, temperature: Tensor, descending: bool, offsets: Tensor
@@ -201,19 +202,6 @@ class FSumMethod(Method):
     ) -> Tensor:
         """Such rows, sorted."""
         return self._sort_in(sort_segments(scores, offsets), scores, temperature, descending)
-
-    def segments_losses(
-        self,
-        scores: Tensor,
-        temperature: Tensor,
-        descending: bool,
-        offsets: Tensor,
-        places: tuple[Tensor, Tensor],
-    ) -> Tensor:
-        """-log of what the scores of such rows have of their places."""
-        x = scores.double()
-        rows = sort_segments(x, offsets)
-        return self._losses_in(rows, x, temperature, places, descending)
 
     def segments_fsum(
         self, scores: Tensor, temperature: Tensor, offsets: Tensor, points: Tensor
@@ -297,20 +285,10 @@ class FSumMethod(Method):
         descending: bool,
     ) -> Tensor:
         x = scores.double()
-        return self._losses_in(sort_rows(x), x, temperature, places, descending)
-
-    def _losses_in(
-        self,
-        rows: SortedRows,
-        x: Tensor,
-        temperature: Tensor,
-        places: tuple[Tensor, Tensor],
-        descending: bool,
-    ) -> Tensor:
+        rows = sort_rows(x)
         factor = rows.factor()
         if factor is not None:
             rows, x, temperature = self._in_range(rows, x, temperature, factor)
-        rows = rows.thresholds()
         levels = rows.levels().double()
         centre, rest = self._roots_across_gaps(x, rows, levels, temperature)
         given = self.density, rows, x, (centre, rest), temperature, places, descending
