@@ -42,9 +42,9 @@ template <class Law, class Row, class Sources> class SmoothInverse {
 
  private:
   static constexpr int kMostPasses = 60;
-  static constexpr double kNarrow = is_single<T> ? 0.2 : 0.04;   // gaps, in τ, whose guess may do: see 2.
-  static constexpr double kExact = is_single<T> ? 1e-6 : 2e-9;   // from the cubic, to the power 1.5 nothing is left
-  static constexpr double kShort = is_single<T> ? 1e-3 : 2e-5;   // a step of Halley's after which, cubed, nothing is left
+  static constexpr double kNarrow = is_single<T> ? 0.2 : 0.01;   // gaps, in τ, whose guess may do: see 2.
+  static constexpr double kExact = is_single<T> ? 1e-6 : 2e-10;  // from the cubic, to the power 1.5 nothing is left
+  static constexpr double kShort = is_single<T> ? 1e-3 : 3e-6;   // a step of Halley's after which, cubed, nothing is left
   static constexpr double kNothing = is_single<T> ? 1e-6 : 1e-10;  // gaps in which any place is the root
   static constexpr double kSame = is_single<T> ? 1e-8 : 1e-16;   // a bracket that is a root
   static constexpr double kSteep = 1e-2;                         // steps from here on, in τ, are not yet short
@@ -124,17 +124,21 @@ template <class Law, class Row, class Sources> class SmoothInverse {
     const Found &low = at_sources_[s.below - 1], &high = at_sources_[s.below];
     const double rise = high.sum - low.sum, v = (row_.level(s.level) - low.sum) / rise, w = 1 - v;
     const bool nothing = width <= kNothing * tau_;
-    if (!(rise > 0)) return {0.5 * width, low.slope, nothing};
+    // A rise in a tiny gap has few digits, but slopes and bends have all of theirs.
+    const auto at = [&](double place, bool exact) {
+      const double y = place / width, z = 1 - y, steep = width / tau_ * y * z;
+      if (!(width > 0)) return Guess{0, low.slope, exact};
+      return Guess{place, low.slope * (1 + 2 * y) * z * z + high.slope * (3 - 2 * y) * y * y + steep * (low.bend * z - high.bend * y), exact};
+    };
+    if (!(rise > 0)) return at(0.5 * width, nothing);
     const auto bend = [&](const Found& end) { return -tau_ * rise * rise * end.bend / (end.slope * end.slope * end.slope); };
     const double first = rise * tau_ / low.slope, last = rise * tau_ / high.slope;
     const double cubic = v * (width * v * (3 - 2 * v) + w * (first * w - last * v));
     // the second derivatives of the cubic at both ends, and how much those of t are above
     const double over = bend(low) - (6 * width - 4 * first - 2 * last), over_last = bend(high) - (4 * last + 2 * first - 6 * width);
     const double added = 0.5 * v * v * w * w * (over * w + over_last * v), quintic = cubic + added;
-    if (!(quintic >= 0 && quintic <= width)) return {std::clamp(v, 0.0, 1.0) * width, low.slope, nothing};
-    const double cubic_pace = 6 * width * v * w + first * w * (1 - 3 * v) + last * v * (3 * v - 2);
-    const double pace = cubic_pace + 0.5 * v * w * (over * w * (2 - 5 * v) + over_last * v * (3 - 5 * v));
-    return {quintic, rise * tau_ / pace, std::fabs(added) <= kExact * tau_};
+    if (!(quintic >= 0 && quintic <= width)) return at(std::clamp(v, 0.0, 1.0) * width, nothing);
+    return at(quintic, nothing || std::fabs(added) <= kExact * tau_);
   }
 
   // Where a root is, and a guess. FSum - i = R - L, the tails of the sources above and below. What a

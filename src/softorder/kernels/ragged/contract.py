@@ -11,8 +11,8 @@ The compiled library has no other kernels for this: they take the offsets beside
 and share rows out among threads by the number of scores. The reference pads rows of about the same
 length together, for the kernels of matrices; F-sums and their roots (`fsum/`) it takes row by row.
 
-laplace and uniform have fused orders, `rank` and `sort`, and all densities `placement`. Other orders
-are formulas above F-sums (relaxations/fsum.py), whose sources and targets have offsets each.
+laplace and uniform have fused orders, `rank` and `sort`, and all densities `placement`. Other
+orders are formulas above F-sums (relaxations/fsum.py), whose sources and targets have offsets each.
 """
 
 from __future__ import annotations
