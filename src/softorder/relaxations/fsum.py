@@ -203,6 +203,19 @@ class FSumMethod(Method):
         """Such rows, sorted."""
         return self._sort_in(sort_segments(scores, offsets), scores, temperature, descending)
 
+    def segments_losses(
+        self,
+        scores: Tensor,
+        temperature: Tensor,
+        descending: bool,
+        offsets: Tensor,
+        places: tuple[Tensor, Tensor],
+    ) -> Tensor:
+        """-log of what the scores of such rows have of their places."""
+        x = scores.double()
+        rows = sort_segments(x, offsets)
+        return self._losses_in(rows, x, temperature, places, descending)
+
     def segments_fsum(
         self, scores: Tensor, temperature: Tensor, offsets: Tensor, points: Tensor
     ) -> Tensor:
@@ -285,10 +298,20 @@ class FSumMethod(Method):
         descending: bool,
     ) -> Tensor:
         x = scores.double()
-        rows = sort_rows(x)
+        return self._losses_in(sort_rows(x), x, temperature, places, descending)
+
+    def _losses_in(
+        self,
+        rows: SortedRows,
+        x: Tensor,
+        temperature: Tensor,
+        places: tuple[Tensor, Tensor],
+        descending: bool,
+    ) -> Tensor:
         factor = rows.factor()
         if factor is not None:
             rows, x, temperature = self._in_range(rows, x, temperature, factor)
+        rows = rows.thresholds()
         levels = rows.levels().double()
         centre, rest = self._roots_across_gaps(x, rows, levels, temperature)
         given = self.density, rows, x, (centre, rest), temperature, places, descending

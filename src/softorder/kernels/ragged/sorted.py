@@ -24,7 +24,7 @@ class SortedSegments(SortedRows):
     """`SortedRows` of values (total,)."""
 
     segments: Segments
-    targets: Segments  #: of roots and sums: as many as scores, unless these are aimed at others
+    targets: Segments  #: of roots and sums: as many as scores, unless they are thresholds
     own_count: Tensor | None  #: of finite scores, for every row
 
     @property
@@ -40,6 +40,11 @@ class SortedSegments(SortedRows):
     def offsets(self) -> tuple[Tensor, Tensor]:
         return self.segments.offsets, self.targets.offsets
 
+    def thresholds(self) -> SortedSegments:
+        offsets = self.segments.offsets
+        more = torch.arange(offsets.shape[0], device=offsets.device)
+        return self.aimed_at(offsets + more, self.segments.size + self.segments.count)
+
     def aimed_at(self, offsets: Tensor, size: int) -> SortedSegments:
         """These rows with other targets, of which there are so many in all."""
         return replace(self, targets=Segments(offsets, size))
@@ -54,6 +59,12 @@ class SortedSegments(SortedRows):
         """NaN in those of the rows (rows, m) whose scores hold one."""
         spoiled = self.segments.add_up(self.values.isnan()) > 0
         return torch.where(spoiled.unsqueeze(-1), math.nan, result)
+
+    def levels(self) -> Tensor:
+        return self.targets.place
+
+    def column(self, numbers: Tensor) -> Tensor:
+        return self.segments.spread(numbers)
 
     def beside_targets(self, numbers: Tensor) -> Tensor:
         return self.targets.spread(numbers)
@@ -106,6 +117,9 @@ class SortedSegments(SortedRows):
         """Where the next value of the same row is less."""
         falls, ends = t[1:] < t[:-1], self.segments.offsets[1:-1]
         return falls.index_fill_(0, ends[(ends > 0) & (ends < len(t))] - 1, False)
+
+    def at_threshold(self, values: Tensor, level: Tensor) -> Tensor:
+        return values.gather(-1, self.segments.begin + self.segments.row + level)
 
 
 class _Layout(TypedDict):

@@ -45,6 +45,10 @@ class SortedRows:
         """Those of sources and targets, for rows one behind another (kernels/ragged)."""
         return None
 
+    def thresholds(self) -> SortedRows:
+        """These rows with n + 1 targets in each, for the levels 0 to n."""
+        return self
+
     def levels(self) -> Tensor:
         """0 to n."""
         return torch.arange(self.n + 1, device=self.values.device)
