@@ -120,8 +120,6 @@ template <class T> struct Normal {
     }
     return far_slope(a);
   }
-
- private:
   // F(-a)/f(a), for an a that is not large beyond measure
   [[gnu::always_inline]] static Pack<T> mills(Pack<T> a) {
     using P = Polynomials<T>;
@@ -132,6 +130,8 @@ template <class T> struct Normal {
       return shrunk * horner<T>(P::kMills, T(1) - T(2) * P::kMillsCentre * shrunk);
     }
   }
+
+ private:
   // f/F, one over the Mills ratio, by its continued fraction, for a >= 20
   static double far_slope(double a) {
     double slope = a;

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "fsum/places.hpp"
 #include "scratch.hpp"
@@ -55,6 +56,13 @@ struct Boxes {
     levels.resize(std::size_t(std::max(depth, 1)));
     cut(places, count);
     for (std::size_t level = 1; level < levels.size(); ++level) gather(levels[level - 1], levels[level]);
+  }
+
+  // Boxes with these indices at the narrowest level, for nobody's places.
+  Boxes(Vector<double> index, double box, std::size_t depth) : width(box) {
+    levels.resize(depth);
+    levels[0].index = std::move(index);
+    for (std::size_t level = 1; level < depth; ++level) gather(levels[level - 1], levels[level]);
   }
 
   std::size_t size(std::size_t level = 0) const { return levels[level].index.size(); }

@@ -31,6 +31,11 @@ struct CauchyKernel {
   }
 
   static Pack<double> pi_pdf(Pack<double> u) { return inverse<double>(1.0 + u * u); }
+  // f'/f, which is 0 far out.
+  static Pack<double> fall(Pack<double> u) {
+    const Pack<double> v = smaller<double>(larger<double>(u, Pack<double>{} - 1e150), Pack<double>{} + 1e150);
+    return -2.0 * v * pi_pdf(v);
+  }
 
   // F(u) less its step: arctan(1/|u|)/π, negative for u >= 0.
   static Pack<double> tail(Pack<double> u) {

@@ -31,11 +31,11 @@
 
 namespace softorder {
 
-// The sources of a row, ready for sums at any targets.
-template <class T> class CauchySources {
+// The sources of a row, ready for sums at any targets; Precision: how accurate tables are.
+template <class T, class Precision = T> class CauchySources {
  public:
   using Kernel = CauchyKernel;
-  using Tables = CauchyTables<T>;
+  using Tables = CauchyTables<Precision>;
   using RootTables = Tables;
 
   // `weights` may be null: ones.
@@ -49,10 +49,11 @@ template <class T> class CauchySources {
     for (std::size_t j = 0; j < n; ++j) write(j, steps_[j], values_[j]);
   }
 
-  // Calls write(j, step, value, slope) for every target: FSum is step + value, and its derivative by t/τ about slope.
+  // Calls write(j, step, value, slope, bend) for every target: FSum is step + value, and its first two derivatives by
+  // t/τ are about slope and bend.
   template <class U, class Write> void sums_and_slopes(const Places<U>& t, std::size_t n, Tables& tables, Write write) {
     find<true>(t, n, Kernel{0, 0}, tables);
-    for (std::size_t j = 0; j < n; ++j) write(j, steps_[j], values_[j], slopes_[j]);
+    for (std::size_t j = 0; j < n; ++j) write(j, steps_[j], values_[j], slopes_[j], bends_[j]);
   }
 
  private:
@@ -63,7 +64,7 @@ template <class T> class CauchySources {
 
   template <bool kSloped, class U> void find(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables) {
     values_.assign(n, 0.0);
-    if (kSloped) slopes_.assign(n, 0.0);
+    if (kSloped) slopes_.assign(n, 0.0), bends_.assign(n, 0.0);
     find_steps(t, n, kernel.derivative == 0);
     const double width = box_width(Tables::kBox * tau_);
     const auto [low, top] = std::minmax({Tree<T>::top_of(x_, m_, width), Tree<U>::top_of(t, n, width)});
@@ -221,11 +222,11 @@ template <class T> class CauchySources {
                  const Kernel& kernel) {
     if (!target.tied) return add_terms<kSloped>(t, target.begin, target.end, from, to, weights, kernel);
     const std::size_t j = target.begin;
-    const double value = values_[j], slope = kSloped ? slopes_[j] : 0.0;
+    const double value = values_[j], slope = kSloped ? slopes_[j] : 0.0, bend = kSloped ? bends_[j] : 0.0;
     add_terms<kSloped>(t, j, j + 1, from, to, weights, kernel);
     for (std::size_t k = j + 1; k < target.end; ++k) {
       values_[k] += values_[j] - value;
-      if (kSloped) slopes_[k] += slopes_[j] - slope;
+      if (kSloped) slopes_[k] += slopes_[j] - slope, bends_[k] += bends_[j] - bend;
     }
   }
 
@@ -234,30 +235,34 @@ template <class T> class CauchySources {
                  const Kernel& kernel) {
     for (std::size_t j = begin; j < end; ++j) {
       const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
-      Pack<double> total{}, slope{};
+      Pack<double> total{}, slope{}, bend{};
       for (std::size_t i = from; i < to; i += kLanes<double>) {
         const std::size_t count = std::min(kLanes<double>, to - i), there = std::min(kLanes<double>, m_ - i);
         const Pack<double> u = -inverse_ * differences(x_, i, there, value, rest), w = weights.load(i, count);
         total += w * kernel(u);
-        if (kSloped) slope += w * Kernel::pi_pdf(u);
+        if (!kSloped) continue;
+        const Pack<double> h = w * Kernel::pi_pdf(u);
+        slope += h, bend += h * Kernel::fall(u);
       }
       values_[j] += sum_lanes(total);
-      if (kSloped) slopes_[j] += std::numbers::inv_pi * sum_lanes(slope);
+      if (!kSloped) continue;
+      slopes_[j] += std::numbers::inv_pi * sum_lanes(slope);
+      bends_[j] += std::numbers::inv_pi * sum_lanes(bend);
     }
   }
 
   template <bool kSloped, class U, class Target>
   void evaluate(const Tree<U>& tree, int level, const Target& box, const double* polynomial) {
     const double middle = tree.middle(level, box), scale = 2 / tree.width_of(level);
-    double slopes[kTerms];
-    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes);
+    double slopes[kTerms], bends[kTerms];
+    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes), chebyshev_derivative(slopes, scale * tau_, bends);
     for (std::size_t j = box.begin; j < box.end; j += kLanes<double>) {
       const std::size_t count = std::min(kLanes<double>, box.end - j);
       const Pack<double> a = scale * differences(tree.places(), j, count, middle, 0.0), value = chebyshev_sum(polynomial, a);
       for (std::size_t k = 0; k < count; ++k) values_[j + k] += value[k];
       if (!kSloped) continue;
-      const Pack<double> slope = chebyshev_sum(slopes, a);
-      for (std::size_t k = 0; k < count; ++k) slopes_[j + k] += slope[k];
+      const Pack<double> slope = chebyshev_sum(slopes, a), bend = chebyshev_sum(bends, a);
+      for (std::size_t k = 0; k < count; ++k) slopes_[j + k] += slope[k], bends_[j + k] += bend[k];
     }
   }
 
@@ -267,14 +272,14 @@ template <class T> class CauchySources {
   double tau_, inverse_;
   Team team_;
   Vector<double> before_;                  // the weight of the first sources
-  Vector<double> steps_, values_, slopes_;  // of the targets
+  Vector<double> steps_, values_, slopes_, bends_;  // of the targets
   Vector<Vector<double>> moments_;         // [level][box][term], the widest first
 };
 
-template <class T> void cauchy_fsum(const FsumRow<T>& row, CauchyTables<T>& tables, Team team) {
+template <class T, class Precision> void cauchy_fsum(const FsumRow<T>& row, CauchyTables<Precision>& tables, Team team) {
   Scratch<double> weights(row.weights ? row.m : 0);
   if (row.weights) std::copy(row.weights, row.weights + row.m, weights.get());
-  CauchySources<T> sources(row.sources, row.weights ? weights.get() : nullptr, row.m, row.temperature, team);
+  CauchySources<T, Precision> sources(row.sources, row.weights ? weights.get() : nullptr, row.m, row.temperature, team);
   sources.sums(row.targets, row.n, CauchyKernel{row.derivative, row.moment}, tables,
                [&](std::size_t j, double step, double value) { row.out[j] = T(step + value); });
 }

@@ -159,7 +159,7 @@ template <class T, class Law, class Sources> void run_smooth_invert(const FsumIn
     typename Sources::RootTables tables;
     for (std::size_t i = begin; i < end; ++i) {
       solve_in_range(invert_row<T>(a, i), [&](const InvertRow<T>& row) {
-        SmoothInverse<Law, T, Sources>(row, tables, team).run();
+        SmoothInverse<Law, InvertRow<T>, Sources>(row, tables, team).run();
       });
     }
   });

@@ -9,6 +9,7 @@
 namespace softorder {
 
 template <class T> struct InvertRow {
+  using Scalar = T;
   const T* sources;
   const double* levels;
   T* centre;
@@ -18,6 +19,10 @@ template <class T> struct InvertRow {
 
   void no_root(std::size_t j, double infinity) const { centre[j] = T(infinity), rest[j] = 0; }
   void root(std::size_t j, double at, double offset) const { centre[j] = T(at), rest[j] = T(offset); }
+
+  double level(std::size_t j) const { return levels[j]; }
+  // Root j is the offset from a source; here its slope is of no use.
+  void settle(std::size_t j, std::size_t source, double offset, double) const { root(j, double(sources[source]), offset); }
 
   // The levels [low, high) that have a root; the others get their infinities.
   std::pair<std::size_t, std::size_t> rooted() const {

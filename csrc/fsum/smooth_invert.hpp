@@ -1,11 +1,11 @@
 // Solves Σ_i F((t - x_i)/τ) = level for ascending levels, with a smooth F, by a handful of F-sums.
 //
-//   1. FSum and its slope S/τ at every source: between which two sources every root is.
-//   2. A guess: the cubic through both ends, t as a function of FSum. Its error is below
-//      c τ (gap/τ)^4/384, where c bounds the ratios of derivatives of f, and that of the sum below
-//      c (gap/τ)^3/384, as about one level is in a gap: where this does not matter, the guess is the root.
-//   3. Newton's steps for all other roots at once, as many F-sums as it takes, inside brackets that
-//      only shrink. In a wide gap and outside of the row, FSum minus the number i of sources below is a
+//   1. FSum, its slope S/τ and its bend S'/τ² at every source: between which two sources every root is.
+//   2. A guess: the quintic through both ends, t as a function of FSum. With e^u for F, which is as bent as any tail,
+//      its error is τ (gap/τ)^6/384, and it is τ (gap/τ)^4/64 from the cubic that knows no bends. So that distance, to
+//      the power 1.5, tells the error where the guess was made: where it does not matter, the guess is the root.
+//   3. Halley's steps for all other roots at once, as many F-sums as it takes, inside brackets that
+//      only shrink. The last one is so short that its cube is nothing. In a wide gap and outside of the row, FSum minus the number i of sources below is a
 //      difference of tails and nearly exponential: there steps are taken in log(FSum - i). Cauchy's is mostly
 //      F of the nearest source: there the step is that of a multiple of F with the same value and slope.
 //   4. A level on a plateau, within 1/4 of the number of sources below a wide gap: R - L = δ is solved as
@@ -19,12 +19,14 @@
 
 namespace softorder {
 
+// Row: InvertRow, or what else has sources and levels and settles roots.
 // Sources: SmoothSources, or those of another density with the same sums_and_slopes.
-template <class Law, class T, class Sources> class SmoothInverse {
+template <class Law, class Row, class Sources> class SmoothInverse {
  public:
+  using T = typename Row::Scalar;
   using Tables = typename Sources::RootTables;
 
-  SmoothInverse(const InvertRow<T>& row, Tables& tables, Team team)
+  SmoothInverse(const Row& row, Tables& tables, Team team)
       : row_(row), x_{row.sources, nullptr}, tau_(row.temperature), tables_(tables),
         sources_(x_, nullptr, row.m, row.temperature, team) {}
 
@@ -32,36 +34,48 @@ template <class Law, class T, class Sources> class SmoothInverse {
     const auto [low, high] = row_.rooted();
     if (low == high) return;
     at_sources_ = find(x_, row_.m, [](std::size_t) { return 0.0; });
-    for (std::size_t i = 1; i < row_.m; ++i) at_sources_.sum[i] = std::max(at_sources_.sum[i], at_sources_.sum[i - 1]);
+    for (std::size_t i = 1; i < row_.m; ++i) at_sources_[i].sum = std::max(at_sources_[i].sum, at_sources_[i - 1].sum);
     Vector<Search> open = start(low, high);
     for (int pass = 0; pass < kMostPasses && !open.empty(); ++pass) step(open);
-    for (const Search& s : open) finish(s);
+    for (const Search& s : open) finish(s, s.slope);
   }
 
  private:
   static constexpr int kMostPasses = 60;
-  static constexpr double kNarrow = is_single<T> ? 2e-2 : 5e-4;  // gaps, in τ: see 2.
-  static constexpr double kShort = is_single<T> ? 1e-4 : 1e-8;   // a step after which, squared, nothing is left
+  static constexpr double kNarrow = is_single<T> ? 0.2 : 0.01;   // gaps, in τ, whose guess may do: see 2.
+  static constexpr double kExact = is_single<T> ? 1e-6 : 2e-10;  // from the cubic, to the power 1.5 nothing is left
+  static constexpr double kShort = is_single<T> ? 1e-3 : 3e-6;   // a step of Halley's after which, cubed, nothing is left
+  static constexpr double kNothing = is_single<T> ? 1e-6 : 1e-10;  // gaps in which any place is the root
+  static constexpr double kSame = is_single<T> ? 1e-8 : 1e-16;   // a bracket that is a root
+  static constexpr double kSteep = 1e-2;                         // steps from here on, in τ, are not yet short
+  static constexpr double kBalanced = is_single<T> ? 1e-4 : 1e-10;  // a step between tails after which nothing is left
   static constexpr bool kHyperbola = Law::kTail == Tail::hyperbola;
   static constexpr double kOpen = kHyperbola ? 4 : 1;  // gaps in which tails tell where to step: see 3.
   static constexpr double kWide = 8;                   // gaps with plateaus
   static constexpr double kVast = 1e6;                 // gaps so wide that a place near one end has lost digits at the other
 
+  // FSum at a place, or less the number of sources below, and its derivatives by t/τ.
   struct Found {
-    Vector<double> sum, slope;
+    double sum, slope, bend;
   };
   // A root that is looked for at x[anchor] + at, within [low, high].
   struct Search {
     std::size_t level, below;  // how many sources are below the root
     std::size_t anchor;        // the source that it is drawn to
     double at, low, high;
+    double slope;  // of the sum there, as far as it is known
+  };
+  // A place in a gap, from its lower end, and the slope of the sum.
+  struct Guess {
+    double at, slope;
+    bool exact;
   };
 
-  // FSum less `minus`, which is a number of sources, and its slope.
-  template <class U, class Minus> Found find(const Places<U>& t, std::size_t n, Minus minus) {
-    Found found{Vector<double>(n), Vector<double>(n)};
-    sources_.sums_and_slopes(t, n, tables_, [&](std::size_t j, double step, double value, double slope) {
-      found.sum[j] = (step - minus(j)) + value, found.slope[j] = slope;
+  // FSum less `minus`, which is a number of sources, and its derivatives.
+  template <class U, class Minus> Vector<Found> find(const Places<U>& t, std::size_t n, Minus minus) {
+    Vector<Found> found(n);
+    sources_.sums_and_slopes(t, n, tables_, [&](std::size_t j, double step, double value, double slope, double bend) {
+      found[j] = {(step - minus(j)) + value, slope, bend};
     });
     return found;
   }
@@ -70,9 +84,9 @@ template <class Law, class T, class Sources> class SmoothInverse {
   bool outside(const Search& s) const { return s.below == 0 || s.below == row_.m; }
   double gap(const Search& s) const { return x(s.below) - x(s.below - 1); }
 
-  void finish(const Search& s) const {
+  void finish(const Search& s, double slope) const {
     const bool other = !outside(s) && s.anchor < s.below && s.at > 0.5 * gap(s);
-    other ? row_.root(s.level, x(s.below), s.at - gap(s)) : row_.root(s.level, x(s.anchor), s.at);
+    other ? row_.settle(s.level, s.below, s.at - gap(s), slope) : row_.settle(s.level, s.anchor, s.at, slope);
   }
 
   // Guesses, those that are roots already finished.
@@ -80,17 +94,21 @@ template <class Law, class T, class Sources> class SmoothInverse {
     Vector<Search> open;
     std::size_t below = 0;
     for (std::size_t j = low; j < high; ++j) {
-      while (below < row_.m && at_sources_.sum[below] <= row_.levels[j]) ++below;
-      Search s{j, below, below == 0 ? 0 : below - 1, 0, 0, 0};
+      while (below < row_.m && at_sources_[below].sum <= row_.level(j)) ++below;
+      Search s{j, below, below == 0 ? 0 : below - 1, 0, 0, 0, 0};
       const double width = outside(s) ? 0 : gap(s);
       if (!outside(s) && width <= kNarrow * tau_) {
-        s.at = guess(s, width);
-        finish(s);
-      } else if (!kHyperbola && width > kWide * tau_ && std::fabs(row_.levels[j] - double(below)) < 0.25 &&
-                 !(width > kVast * tau_ && reach(s) < 0.5 * width)) {
+        const Guess first = guess(s, width);
+        s.at = first.at;
+        if (first.exact) {
+          finish(s, first.slope);
+          continue;
+        }
+      }
+      if (!kHyperbola && width > kWide * tau_ && std::fabs(row_.level(j) - double(below)) < 0.25 &&
+          !(width > kVast * tau_ && reach(s) < 0.5 * width)) {
         s.high = width;
-        balance(s, width);
-        finish(s);
+        finish(s, balance(s, width));
       } else {
         bracket(s, width);
         if (!open.empty() && open.back().below == below) keep_behind(open.back(), s);
@@ -100,14 +118,27 @@ template <class Law, class T, class Sources> class SmoothInverse {
     return open;
   }
 
-  // The cubic t(FSum) with the values and slopes of both ends, if it stays between them.
-  double guess(const Search& s, double width) const {
-    const std::size_t i = s.below;
-    const double rise = at_sources_.sum[i] - at_sources_.sum[i - 1], v = (row_.levels[s.level] - at_sources_.sum[i - 1]) / rise;
-    if (!(rise > 0)) return 0.5 * width;
-    const double first = rise * tau_ / at_sources_.slope[i - 1], last = rise * tau_ / at_sources_.slope[i];
-    const double cubic = v * (width * v * (3 - 2 * v) + (1 - v) * (first * (1 - v) - last * v));
-    return cubic >= 0 && cubic <= width ? cubic : v * width;
+  // The quintic t(FSum) with the values and derivatives of both ends, if it stays between them: the cubic of values and
+  // slopes, and what the bends add to it.
+  Guess guess(const Search& s, double width) const {
+    const Found &low = at_sources_[s.below - 1], &high = at_sources_[s.below];
+    const double rise = high.sum - low.sum, v = (row_.level(s.level) - low.sum) / rise, w = 1 - v;
+    const bool nothing = width <= kNothing * tau_;
+    // A rise in a tiny gap has few digits, but slopes and bends have all of theirs.
+    const auto at = [&](double place, bool exact) {
+      const double y = place / width, z = 1 - y, steep = width / tau_ * y * z;
+      if (!(width > 0)) return Guess{0, low.slope, exact};
+      return Guess{place, low.slope * (1 + 2 * y) * z * z + high.slope * (3 - 2 * y) * y * y + steep * (low.bend * z - high.bend * y), exact};
+    };
+    if (!(rise > 0)) return at(0.5 * width, nothing);
+    const auto bend = [&](const Found& end) { return -tau_ * rise * rise * end.bend / (end.slope * end.slope * end.slope); };
+    const double first = rise * tau_ / low.slope, last = rise * tau_ / high.slope;
+    const double cubic = v * (width * v * (3 - 2 * v) + w * (first * w - last * v));
+    // the second derivatives of the cubic at both ends, and how much those of t are above
+    const double over = bend(low) - (6 * width - 4 * first - 2 * last), over_last = bend(high) - (4 * last + 2 * first - 6 * width);
+    const double added = 0.5 * v * v * w * w * (over * w + over_last * v), quintic = cubic + added;
+    if (!(quintic >= 0 && quintic <= width)) return at(std::clamp(v, 0.0, 1.0) * width, nothing);
+    return at(quintic, nothing || std::fabs(added) <= kExact * tau_);
   }
 
   // Where a root is, and a guess. FSum - i = R - L, the tails of the sources above and below. What a
@@ -115,15 +146,15 @@ template <class Law, class T, class Sources> class SmoothInverse {
   // at its end: the root is not further away than F^-1(|δ|/n). In a wide gap, a step in logarithms
   // from that end is the guess.
   void bracket(Search& s, double width) const {
-    const double wanted = row_.levels[s.level] - double(s.below);
+    const double wanted = row_.level(s.level) - double(s.below);
     const bool inside = !outside(s), from_above = s.below == 0 || (inside && wanted > 0);
     const bool wide = !inside || width > kOpen * tau_;
     const double limit = wide ? reach(s) : width;  // in a narrow gap the gap itself will do
     const double most = inside ? std::min(width, limit) : limit * (1 + 1e-6);  // a root inside, not at the end
     s.anchor = from_above ? s.below : s.below - 1;
     s.low = from_above ? -most : 0, s.high = from_above ? 0 : most;
-    if (inside) s.at = guess(s, width) - (from_above ? width : 0);
-    const double has = at_sources_.sum[s.anchor] - double(s.below), slope = at_sources_.slope[s.anchor];
+    if (inside) s.at = guess(s, width).at - (from_above ? width : 0);
+    const double has = at_sources_[s.anchor].sum - double(s.below), slope = at_sources_[s.anchor].slope;
     if (wide && slope > 0 && (kHyperbola || wanted * has > 0)) {
       s.at = kHyperbola ? shaped(s, 0, has, slope) : has * tau_ / slope * std::log(wanted / has);
       if (inside) s.at = std::clamp(s.at, -0.5 * width, 0.5 * width);
@@ -133,7 +164,7 @@ template <class Law, class T, class Sources> class SmoothInverse {
 
   // How far a root may be from the end that it is drawn to.
   double reach(const Search& s) const {
-    const double wanted = std::fabs(row_.levels[s.level] - double(s.below));
+    const double wanted = std::fabs(row_.level(s.level) - double(s.below));
     return wanted == 0 ? std::numeric_limits<double>::infinity() : -tau_ * Law::quantile(std::min(0.5, wanted / double(row_.m)));
   }
 
@@ -142,13 +173,12 @@ template <class Law, class T, class Sources> class SmoothInverse {
     const std::size_t n = open.size();
     Vector<double> value(n), rest(n);
     for (std::size_t j = 0; j < n; ++j) value[j] = x(open[j].anchor), rest[j] = open[j].at;
-    const Found found = find(Places<double>{value.data(), rest.data()}, n, [&](std::size_t j) { return double(open[j].below); });
+    const Vector<Found> found = find(Places<double>{value.data(), rest.data()}, n, [&](std::size_t j) { return double(open[j].below); });
     std::size_t left = 0;
     for (std::size_t j = 0; j < n; ++j) {
       Search s = open[j];
-      const double moved = move(s, found.sum[j], found.slope[j]);
-      if (std::fabs(moved) <= kShort * tau_) {
-        finish(s);
+      if (move(s, found[j])) {
+        finish(s, s.slope);
         continue;
       }
       if (left > 0 && open[left - 1].below == s.below) keep_behind(open[left - 1], s);
@@ -163,14 +193,19 @@ template <class Law, class T, class Sources> class SmoothInverse {
     s.at = std::max(s.at, first.at - moved);
   }
 
-  // Moves a root by Newton's step, or to the middle of its bracket; by how much, if that tells what is left. `has` is
-  // FSum less the number of sources below.
-  double move(Search& s, double has, double slope) const {
-    const double wanted = row_.levels[s.level] - double(s.below), before = s.at;
-    if (has == wanted) return 0;
+  // Moves a root by a step, or to the middle of its bracket; whether it is there. The sum is FSum less the number of
+  // sources below.
+  bool move(Search& s, const Found& found) const {
+    const auto [has, slope, bend] = found;
+    const double wanted = row_.level(s.level) - double(s.below), before = s.at;
+    s.slope = slope;
+    if (has == wanted) return true;
     (has < wanted ? s.low : s.high) = s.at;
-    double by = (wanted - has) * tau_ / slope;
-    if (outside(s) || gap(s) > kOpen * tau_) {
+    // Halley's step, in τ: Newton's, with the slope in its middle
+    const double newton = (wanted - has) / slope, steeper = 0.5 * newton * bend / slope;
+    const bool is_near = std::fabs(newton) <= kSteep && std::fabs(steeper) <= kSteep;
+    double by = tau_ * (std::fabs(steeper) <= 0.5 ? newton / (1 + steeper) : newton);
+    if (!is_near && (outside(s) || gap(s) > kOpen * tau_)) {
       if (kHyperbola) {
         by = shaped(s, from_nearest(s), has, slope);
       } else if (wanted * has > 0 && is_tail(s, has, slope)) {
@@ -178,9 +213,12 @@ template <class Law, class T, class Sources> class SmoothInverse {
       }
     }
     s.at += by;
-    if (std::fabs(by) <= kShort * tau_) return by;
+    if (is_near && std::fabs(by) * std::max(1.0, std::fabs(bend / slope)) <= kShort * tau_) {
+      s.slope += bend * by / tau_;
+      return true;
+    }
     if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
-    return s.at == before || s.high - s.low <= kShort * kShort * tau_ ? 0 : std::numeric_limits<double>::infinity();
+    return s.at == before || s.high - s.low <= kSame * tau_;
   }
 
   // Whether FSum - i falls as tails do, at a rate of d/τ + 1 at the most, d from a source, and not as R - L where these
@@ -200,7 +238,7 @@ template <class Law, class T, class Sources> class SmoothInverse {
   // With F(v) - F(u) = newton/(π K) and r = tan(newton/K): v = (u + r)/(1 - u r), v - u = K r/(1 - u r) where
   // K = 1 + u², or what gives the slope of FSum. NaN where F would leave (0, 1).
   double shaped(const Search& s, double from, double has, double slope) const {
-    const double newton = (row_.levels[s.level] - double(s.below) - has) / slope, n = double(row_.m);
+    const double newton = (row_.level(s.level) - double(s.below) - has) / slope, n = double(row_.m);
     const double u = outside(s) ? -1 / std::tan(std::numbers::pi * has / n) : from / tau_;
     const double scale = outside(s) ? n / (std::numbers::pi * slope) : 1 + u * u;
     const double r = std::tan(std::clamp(newton / scale, -1.57, 1.57)), shrink = 1 - u * r;
@@ -227,9 +265,11 @@ template <class Law, class T, class Sources> class SmoothInverse {
     return {first + std::log(total), fall / total};
   }
 
-  void balance(Search& s, double width) const {
-    const double wanted = row_.levels[s.level] - double(s.below);
+  // Returns the slope of the sum there.
+  double balance(Search& s, double width) const {
+    const double wanted = row_.level(s.level) - double(s.below);
     s.at = 0.5 * width;
+    double slope = 0;
     for (int i = 0; i < 100; ++i) {
       const LogTail left = side(s.below - 1, false, s.at), right = side(s.below, true, width - s.at);
       // log(tail + |δ|) and its slope, for the side that is too short of δ
@@ -239,22 +279,24 @@ template <class Law, class T, class Sources> class SmoothInverse {
       };
       const LogTail l = wanted > 0 ? raised(left) : left, r = wanted < 0 ? raised(right) : right;
       const double excess = r.log - l.log;
-      if (excess != excess) return;  // both are beyond the range of logarithms: how many they are does not count
+      slope = std::exp(left.log) * left.slope + std::exp(right.log) * right.slope;
+      if (excess != excess) return 0;  // both are beyond the range of logarithms: how many they are does not count
       (excess < 0 ? s.low : s.high) = s.at;
       const double by = -excess * tau_ / (l.slope + r.slope), before = s.at;
       s.at += by;
-      if (std::fabs(by) <= kShort * tau_) return;
+      if (std::fabs(by) <= kBalanced * tau_) return slope;
       if (!(s.at > s.low && s.at < s.high)) s.at = 0.5 * (s.low + s.high);
-      if (s.at == before || s.high - s.low <= 1e-15 * width) return;
+      if (s.at == before || s.high - s.low <= 1e-15 * width) return slope;
     }
+    return slope;
   }
 
-  const InvertRow<T>& row_;
+  const Row& row_;
   Places<T> x_;
   double tau_;
   Tables& tables_;
   Sources sources_;
-  Found at_sources_;
+  Vector<Found> at_sources_;
 };
 
 }  // namespace softorder

@@ -30,6 +30,8 @@
 // too, with no term left out, so that every sum is as accurate as its terms.
 #pragma once
 
+#include <iterator>
+
 #include "fsum/boxes.hpp"
 #include "fsum/moments.hpp"
 #include "fsum/smooth_law.hpp"
@@ -119,10 +121,11 @@ template <class Law, class T> class SmoothSources {
   // Calls write(j, step, value) for every target: its sum is step + value.
   template <class U, class Write>
   void sums(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
-    find<false>(t, n, kernel, tables, [&](std::size_t j, double step, double value, double) { write(j, step, value); });
+    find<false>(t, n, kernel, tables, [&](std::size_t j, double step, double value, double, double) { write(j, step, value); });
   }
 
-  // Calls write(j, step, value, slope) for every target: FSum is step + value, and its derivative by t/τ about slope.
+  // Calls write(j, step, value, slope, bend) for every target: FSum is step + value, and its first two derivatives by
+  // t/τ are about slope and bend.
   template <class U, class Write> void sums_and_slopes(const Places<U>& t, std::size_t n, Tables& tables, Write write) {
     find<true>(t, n, Kernel{0, 0}, tables, write);
   }
@@ -165,6 +168,7 @@ template <class Law, class T> class SmoothSources {
       if (boxes_.levels.size() < std::size_t(std::max(depth, 1))) {
         boxes_ = Boxes(x_, m_, width, depth);
         moments_.clear();
+        known_ = {};
       }
       const Boxes targets(t, n, width, depth);
       const bool ready = tables.ready(kernel, width / tau_);
@@ -178,7 +182,7 @@ template <class Law, class T> class SmoothSources {
   // ---- one target after the other ----
 
   struct Term {
-    Pack<double> value{}, slope{};
+    Pack<double> value{}, slope{}, bend{};
   };
 
   double step(std::size_t below) const { return weights_.data ? steps_[below] : double(below); }
@@ -192,7 +196,8 @@ template <class Law, class T> class SmoothSources {
     for (std::size_t j = begin; j < end; ++j) {
       while (below < m_ && t.minus(j, x_, below) * inverse_ >= 0) ++below;
       const Term found = around<kSloped>(t, j, below, kernel, all);
-      write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), kSloped ? sum_lanes(found.slope) : 0.0);
+      const double slope = kSloped ? sum_lanes(found.slope) : 0.0, bend = kSloped ? sum_lanes(found.bend) : 0.0;
+      write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), slope, bend);
     }
   }
 
@@ -223,8 +228,10 @@ template <class Law, class T> class SmoothSources {
     const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
     const Pack<double> u = smaller<double>(larger<double>(-inverse_ * differences(x_, from, count, value, rest), -most), most);
     const Pack<double> w = weights_.load(from, count);
-    total.value += w * kernel(u);
-    if (kSloped) total.slope += w * Kernel{1, 0}(u);
+    if (!kSloped) return void(total.value += w * kernel(u));
+    const Values<double> v = Law::values(absolute<double>(u), Pack<double>{} + Law::kUnit);
+    total.value += w * (u < 0 ? v.tail : -v.tail);
+    total.slope += w * v.pdf, total.bend += w * (u < 0 ? v.drop : -v.drop);
   }
 
   // ---- boxes ----
@@ -269,25 +276,59 @@ template <class Law, class T> class SmoothSources {
     softorder::find_moments(x_, weights_, run.begin, run.end, boxes_.middle(run.box), scale, found);
   }
 
+  // What boxes of targets get: polynomials, the weight below, and whether sources are so far that it is of no use.
+  struct Met {
+    Vector<double> index, polynomials, steps;
+    Vector<unsigned char> alone;
+  };
+
+  Met meet(const Boxes& targets, const Tables& tables) {
+    const std::size_t n = targets.size();
+    Met met{targets.levels[0].index, Vector<double>(n * kTerms), Vector<double>(n), Vector<unsigned char>(n)};
+    meet_far(targets, tables, met.polynomials);
+    team_.split_evenly(n, [&](std::size_t begin, std::size_t end) {
+      meet_near(targets, tables, begin, end, met.polynomials.data(), met.steps.data(), met.alone.data());
+    });
+    return met;
+  }
+
+  // The boxes of FSum that targets have been in, with those of these targets: roots are looked for where they were.
+  const Met& meet_once(const Boxes& targets, const Tables& tables) {
+    if (known_.index.empty()) return known_ = meet(targets, tables);
+    const Vector<double>& wanted = targets.levels[0].index;
+    Vector<double> missing;
+    std::set_difference(wanted.begin(), wanted.end(), known_.index.begin(), known_.index.end(), std::back_inserter(missing));
+    if (missing.empty()) return known_;
+    const Met more = meet(Boxes(missing, targets.width, targets.levels.size()), tables), old = std::move(known_);
+    known_ = {};
+    for (std::size_t i = 0, k = 0; i < old.index.size() || k < more.index.size();) {
+      const bool is_new = i == old.index.size() || (k < more.index.size() && more.index[k] < old.index[i]);
+      add_box(is_new ? more : old, is_new ? k++ : i++);
+    }
+    return known_;
+  }
+  void add_box(const Met& from, std::size_t box) {
+    known_.index.push_back(from.index[box]), known_.steps.push_back(from.steps[box]), known_.alone.push_back(from.alone[box]);
+    const auto polynomial = from.polynomials.begin() + std::ptrdiff_t(box * kTerms);
+    known_.polynomials.insert(known_.polynomials.end(), polynomial, polynomial + kTerms);
+  }
+
   template <bool kSloped, class U, class Write>
   void through_boxes(const Places<U>& t, const Boxes& targets, const Kernel& kernel, Tables& tables, Write write) {
     tables.prepare(kernel, boxes_.width / tau_);
     if (moments_.empty()) find_moments(tables.basis());
-    Vector<double> polynomials(targets.size() * kTerms);
-    Vector<double> steps(targets.size());
-    Vector<unsigned char> alone(targets.size());
-    meet_far(targets, tables, polynomials);
-    team_.split_evenly(targets.size(), [&](std::size_t begin, std::size_t end) {
-      meet_near(targets, tables, begin, end, polynomials.data(), steps.data(), alone.data());
-    });
+    const Met own = kSloped ? Met{} : meet(targets, tables);
+    const Met& met = kSloped ? meet_once(targets, tables) : own;
     team_.split_evenly(targets.runs.size(), [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const Boxes::Run& run = targets.runs[i];
-        if (alone[run.box]) {
+        const double index = targets.levels[0].index[run.box];
+        const std::size_t box = partition_point(met.index.size(), [&](std::size_t k) { return met.index[k] < index; });
+        if (met.alone[box]) {
           directly<kSloped>(t, run.begin, run.end, kernel, write);
         } else {
-          const double step = kernel.derivative == 0 ? steps[run.box] : 0.0;
-          evaluate<kSloped>(t, targets, run, polynomials.data() + run.box * kTerms, step, write);
+          const double step = kernel.derivative == 0 ? met.steps[box] : 0.0;
+          evaluate<kSloped>(t, targets, run, met.polynomials.data() + box * kTerms, step, write);
         }
       }
     });
@@ -347,13 +388,13 @@ template <class Law, class T> class SmoothSources {
   void evaluate(const Places<U>& t, const Boxes& targets, const Boxes::Run& run, const double* polynomial, double step,
                 Write write) const {
     const double middle = targets.middle(run.box), scale = 2 / targets.width;
-    double slopes[kTerms];
-    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes);
+    double slopes[kTerms], bends[kTerms];
+    if (kSloped) chebyshev_derivative(polynomial, scale * tau_, slopes), chebyshev_derivative(slopes, scale * tau_, bends);
     for (std::size_t j = run.begin; j < run.end; j += kLanes<double>) {
       const std::size_t count = std::min(kLanes<double>, run.end - j);
       const Pack<double> a = scale * differences(t, j, count, middle, 0.0), value = chebyshev_sum(polynomial, a);
-      const Pack<double> slope = kSloped ? chebyshev_sum(slopes, a) : value;
-      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k], slope[k]);
+      const Pack<double> slope = kSloped ? chebyshev_sum(slopes, a) : value, bend = kSloped ? chebyshev_sum(bends, a) : value;
+      for (std::size_t k = 0; k < count; ++k) write(j + k, step, value[k], slope[k], bend[k]);
     }
   }
 
@@ -366,6 +407,7 @@ template <class Law, class T> class SmoothSources {
   Boxes boxes_;
   Vector<Vector<double>> moments_;  // [level][box][term]
   Vector<double> weight_;           // of the boxes before each
+  Met known_;
 };
 
 // Sources far from every target, whose weights may be huge: set aside. Only where F is not summed itself.

@@ -10,6 +10,7 @@
 #include "in_range.hpp"
 #include "order/densities.hpp"
 #include "placement/share.hpp"
+#include "placement/smooth_share.hpp"
 #include "ragged.hpp"
 #include "sort/sorted_row.hpp"
 
@@ -19,6 +20,17 @@ namespace {
 template <class Order> struct ShareOf;
 template <> struct ShareOf<LaplaceOrder<double>> { using Type = LaplaceShare; };
 template <> struct ShareOf<UniformOrder<double>> { using Type = UniformShare; };
+template <class Law, class T> struct ShareOf<SmoothOrder<Law, T>> { using Type = SmoothShare<Law>; };
+
+// Makes orders of rows, with what they keep from row to row.
+template <class Order> struct Orders {
+  Order of(const double* x, std::size_t m, double temperature, Team team) { return {x, m, temperature, team}; }
+};
+template <class Law, class T> struct Orders<SmoothOrder<Law, T>> {
+  using Order = SmoothOrder<Law, T>;
+  typename Order::Tables tables;
+  Order of(const double* x, std::size_t m, double temperature, Team team) { return {x, m, temperature, team, tables}; }
+};
 
 template <class T> T* row_of(const void* matrix, const Placement& a, std::size_t row) {
   return static_cast<T*>(const_cast<void*>(matrix)) + begin_of(a, row);
@@ -40,9 +52,10 @@ struct Buffers {
 
 template <class T, class Order> class PlacedRow {
  public:
-  PlacedRow(const Placement& a, std::size_t i, Team team, const Buffers& buffers)
+  PlacedRow(const Placement& a, std::size_t i, Team team, const Buffers& buffers, Orders<Order>& orders)
       : a_(a),
         team_(team),
+        orders_(orders),
         row_(row_of<T>(a.values, a, i), a.order + begin_of(a, i), length_of(a, i)),
         factor_(row_.finite == 0 ? 1 : factor_for(row_.finite_values()[0], row_.finite_values()[row_.finite - 1])),
         tau_(scaled_temperature(a.temperature[i * a.temperature_stride], factor_)),
@@ -105,7 +118,7 @@ template <class T, class Order> class PlacedRow {
   // Whether the forward pass has kept the roots.
   bool known() const { return a_.upstream && a_.segment && row_.finite > 1 && roots_.segment[0] >= 0; }
   Levels levels() const { return threshold_levels(row_.finite); }
-  Order order() const { return {x_, row_.finite, tau_, team_}; }
+  Order order() const { return orders_.of(x_, row_.finite, tau_, team_); }
 
   // Of the scores from `from` on. Most rows have finite scores and places that exist; returns whether these have.
   bool plain_wishes(std::size_t from, std::size_t count, Wishes& out) const {
@@ -216,6 +229,7 @@ template <class T, class Order> class PlacedRow {
 
   const Placement& a_;
   Team team_;
+  Orders<Order>& orders_;
   SortedRow<T> row_;
   double factor_, tau_;  // scores and τ are multiplied by it
   // 1/τ in the units of the scores as they came: in the others a slope may be too large for the format.
@@ -231,10 +245,11 @@ template <class T, class Order> void forward(const Placement& a) {
   for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
     const Buffers buffers(longest_of(a, begin, end));
     Scratch<Word> words(2 * longest_of(a, begin, end));
+    Orders<Order> orders;
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t first = begin_of(a, i), n = length_of(a, i);
       sort_row<T>(row_of<T>(a.scores, a, i), n, row_of<T>(a.values, a, i), a.order + first, words.get(), team);
-      PlacedRow<T, Order>(a, i, team, buffers).losses(a.losses + first);
+      PlacedRow<T, Order>(a, i, team, buffers, orders).losses(a.losses + first);
     }
   });
 }
@@ -242,8 +257,9 @@ template <class T, class Order> void forward(const Placement& a) {
 template <class T, class Order> void backward(const Placement& a) {
   for_rows_of(a, [&](std::size_t begin, std::size_t end, Team team) {
     const Buffers buffers(longest_of(a, begin, end));
+    Orders<Order> orders;
     for (std::size_t i = begin; i < end; ++i) {
-      const PlacedRow<T, Order> row(a, i, team, buffers);
+      const PlacedRow<T, Order> row(a, i, team, buffers, orders);
       const double heat = row.gradients(a.upstream + begin_of(a, i), row_of<T>(a.gradient, a, i), a.grad_temperature != nullptr);
       if (a.grad_temperature) a.grad_temperature[i] = heat;
     }
@@ -253,11 +269,11 @@ template <class T, class Order> void backward(const Placement& a) {
 }  // namespace
 
 void placement_forward(const Placement& a) {
-  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { forward<T, Order<double>>(a); });
+  with_thresholds(a.density, a.wide, [&]<class T, class Order>() { forward<T, Order>(a); });
 }
 
 void placement_backward(const Placement& a) {
-  with_order(a.density, a.wide, [&]<class T, template <class> class Order>() { backward<T, Order<double>>(a); });
+  with_thresholds(a.density, a.wide, [&]<class T, class Order>() { backward<T, Order>(a); });
 }
 
 }  // namespace softorder

@@ -12,7 +12,7 @@ from softorder.kernels._density_numbers import number_of
 from softorder.kernels.placement import placement
 from tests.runtime.processes import run
 
-_NUMBER = {name: number_of(BUILT_IN[name]) for name in ("laplace", "uniform")}
+_NUMBER = {name: number_of(law) for name, law in BUILT_IN.items()}
 _DENSITIES = pytest.mark.parametrize("density", _NUMBER)
 _DTYPES = pytest.mark.parametrize(
     "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)], ids=str
@@ -123,12 +123,14 @@ import softorder as so
 from softorder.kernels import _native
 torch.set_num_threads(3)
 loss = so.losses.permutation_cross_entropy
-for method, temperature in (("laplace", 1e-4), ("laplace", 0.3), ("uniform", 0.2)):
+linear = ("laplace", 50_000, 1e-4), ("laplace", 50_000, 0.3), ("uniform", 50_000, 0.2)
+smooth = [(name, 2_000, tau) for name in ("logistic", "normal", "cauchy") for tau in (3e-3, 0.3)]
+for method, n, temperature in (*linear, *smooth):
     torch.manual_seed(0)
-    x = torch.randn(2, 50_000, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(2, n, dtype=torch.float64, requires_grad=True)
     target = x.argsort(-1).argsort(-1)
-    if method == "laplace":
-        target = (target + 7) % 50_000
+    if method != "uniform":
+        target = (target + 7) % n
     tau = torch.tensor([1.0, 2.0], dtype=torch.float64) * temperature
     tau.requires_grad_()
     answers = []

@@ -303,7 +303,7 @@ def permutation_cross_entropy(
     places = first, first if last is None else last.long()
     x = rows.wide()
 
-    def plain(x: Tensor, temperature: Number) -> Tensor:
+    def bucketed(x: Tensor, temperature: Number) -> Tensor:
         def compute(x: Tensor, part: Bucket) -> Tensor:
             own = [part.pad(place) for place in places]
             x = torch.where(part.mask, x, -math.inf)
@@ -313,15 +313,15 @@ def permutation_cross_entropy(
         return rows.per_score(compute, x)
 
     if not (isinstance(served, FSumMethod) and served.number >= 0 and x.shape[0]):
-        return plain(x, tau).to(values.dtype)
-    number = rows.number(tau)
-    if served.walked:
-        settings = x, number, descending, plain, served.number
-        found = fused.run(kernels.placement, *settings, tensors=(rows.offsets, *places))
-    elif kernels.sums_serve(x, number, rows.offsets):
-        found = served.segments_losses(x, number, descending, rows.offsets, places)
-    else:
-        found = plain(x, tau)
+        return bucketed(x, tau).to(values.dtype)
+
+    def plain(x: Tensor, temperature: Tensor) -> Tensor:
+        if served.walked or not kernels.sums_serve(x, temperature, rows.offsets):
+            return bucketed(x, temperature)
+        return served.segments_losses(x, temperature, descending, rows.offsets, places)
+
+    settings = x, rows.number(tau), descending, plain, served.number
+    found = fused.run(kernels.placement, *settings, tensors=(rows.offsets, *places))
     return found.to(values.dtype)
 
 

@@ -172,8 +172,11 @@ class FSumMethod(Method):
         """
         places = target, target if last is None else last
         plain = partial(self._losses, places=places, descending=descending)
+        if self.density not in NUMBERED:
+            return plain(scores, temperature)
         wide = tuple(place.long() for place in places)
-        return self._walked(placement.placement, scores, temperature, descending, plain, wide)
+        settings = scores, temperature, descending, plain, self.number
+        return fused.run(placement.placement, *settings, tensors=wide)
 
     def _walked(
         self,
@@ -182,13 +185,11 @@ class FSumMethod(Method):
         temperature: Tensor,
         descending: bool,
         plain: fused.Plain,
-        tensors: tuple[Tensor, ...] = (),
     ) -> Tensor:
         """By a kernel that knows the densities whose sums take one walk along sorted scores."""
         if not self.walked:
             return plain(scores, temperature)
-        settings = scores, temperature, descending, plain, self.number
-        return fused.run(kernel, *settings, tensors=tensors)
+        return fused.run(kernel, scores, temperature, descending, plain, self.number)
 
     def segments_rank(
         self, scores: Tensor, temperature: Tensor, descending: bool, offsets: Tensor

@@ -22,25 +22,16 @@ def losses(
     density: int,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
-    """-log of what every score has of its places; the sorted scores, their indices, thresholds.
-
-    Rows of different lengths have their thresholds found anew on the way back.
-    """
+    """-log of what every score has of its places; the sorted scores, their indices, thresholds."""
     scores, first, last = scores.contiguous(), first.contiguous(), last.contiguous()
     found, values = torch.empty_like(scores, dtype=torch.float64), torch.empty_like(scores)
     order = torch.empty_like(scores, dtype=torch.int32)
-    roots = _no_roots(found)
-    if offsets is None:
-        slope = found.new_empty(slopes_of(scores, density))
-        roots = torch.empty_like(found), slope, torch.empty_like(order)
+    slope = found.new_empty(slopes_of(scores, density))
+    roots = torch.empty_like(found), slope, torch.empty_like(order)
     settings, sorted_scores = (temperature, descending, density), (scores, values, order)
     given = *settings, *sorted_scores, roots, (first, last), found
     _call("placement_forward", *given, offsets=offsets)
     return found, values, order, *roots
-
-
-def _no_roots(like: Tensor) -> tuple[Tensor, ...]:
-    return (like.new_empty(0),) * 3
 
 
 def slopes_of(scores: Tensor, density: int) -> Sequence[int]:
@@ -61,8 +52,7 @@ def vjp(
     *,
     offsets: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    scores, values, order, *others = (value.contiguous() for value in kept)
-    *roots, first, last = others if offsets is None else (*_no_roots(scores), *others)
+    scores, values, order, *roots, first, last = (value.contiguous() for value in kept)
     by_scores, upstream = torch.empty_like(scores), upstream.double().contiguous()
     heat = no_gradient(by_scores)
     if by_temperature:

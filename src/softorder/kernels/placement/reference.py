@@ -28,8 +28,14 @@ def losses(
     rows, x, temperature = rows.in_range(scores.double(), temperature, rows.factor())
     roots = fsum.invert(rows.values, rows.levels(), temperature, law, count=rows.count)
     found = losses_between(law, rows, x, roots, temperature, (first, last), descending)
-    order, slope = order.int(), found.new_zeros(slopes_of(scores, density))
-    return found, values, order, torch.zeros_like(found), slope, torch.full_like(order, -1)
+    order = order.int()
+    return found, values, order, *unknown_roots(found, density)
+
+
+def unknown_roots(found: Tensor, density: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What stands for the thresholds beside losses where the way back finds them anew."""
+    slope = found.new_zeros(slopes_of(found, density))
+    return torch.zeros_like(found), slope, torch.full_like(found, -1, dtype=torch.int32)
 
 
 def losses_between(
@@ -158,20 +164,26 @@ def _across_gaps(
     temperature: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The same of thresholds in gaps where the slope underflows: see kernels/fsum/edges.py."""
-    law, tau = fsum.edge_law(law, temperature)
-    x = rows.values
+    edges, tau = fsum.edge_law(law, temperature)
+    x, scale = rows.values, temperature.unsqueeze(-1)
 
     def at_edges(weights: Tensor | None) -> Tensor:
         count = rows.count
         return fsum.fsum(
-            x, x, weights, tau, law, derivative=1, source_count=count, target_count=count
+            x, x, weights, tau, edges, derivative=1, source_count=count, target_count=count
         )
 
     number = at_edges(None)
     number = torch.where(number > 0, number, 1.0)
     mean = at_edges(torch.where(x.isfinite(), x, 0.0)) / number
-    middle = 0.5 * mean[..., :-1] + 0.5 * mean[..., 1:]
-    beside = ((centre - middle) + rest) / temperature.unsqueeze(-1)
-    halves = functional.pad(pulls, (1, 1)) / 2
-    moved = at_edges((halves[..., :-1] + halves[..., 1:]) / number)
-    return moved, torch.where(pulls == 0, 0.0, pulls * beside).sum(-1)
+    below, above = ((end * (centre - x[..., at]) + end * rest) / scale for end, at in _EDGES)
+    lower = fsum.share_of_lower(law, *(v.clamp(min=0) for v in (below, above)))
+    lower = torch.where(pulls == 0, 0.5, lower)
+    middle = lower * mean[..., :-1] + (1 - lower) * mean[..., 1:]
+    beside = ((centre - middle) + rest) / scale
+    ends = functional.pad((1 - lower) * pulls, (1, 0)) + functional.pad(lower * pulls, (0, 1))
+    return at_edges(ends / number), torch.where(pulls == 0, 0.0, pulls * beside).sum(-1)
+
+
+# The edges of a gap as seen from a threshold: on which side, and which of the sorted scores.
+_EDGES = (1, slice(None, -1)), (-1, slice(1, None))

@@ -11,8 +11,8 @@ The compiled library has no other kernels for this: they take the offsets beside
 and share rows out among threads by the number of scores. The reference pads rows of about the same
 length together, for the kernels of matrices; F-sums and their roots (`fsum/`) it takes row by row.
 
-laplace and uniform have fused orders, `rank`, `sort` and `placement`. Those of the other densities
-are formulas above F-sums (relaxations/fsum.py), whose sources and targets have offsets each.
+laplace and uniform have fused orders, `rank` and `sort`, and all densities `placement`. Other
+orders are formulas above F-sums (relaxations/fsum.py), whose sources and targets have offsets each.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from softorder.kernels._density_numbers import COMPILED, is_walked
 from softorder.kernels._operators import Fused, Operator, Pair
 from softorder.kernels.formulas import exact
 from softorder.kernels.fsum.contract import fake_fsum, fake_invert
+from softorder.kernels.placement.cpu import slopes_of
 from softorder.kernels.ragged import cpu, reference
 
 
@@ -217,8 +218,10 @@ def _fake_placement(
     descending: bool,
     density: int,
 ) -> tuple[Tensor, ...]:
-    losses, order = (scores.new_empty(scores.shape, dtype=d) for d in (torch.float64, torch.int32))
-    return losses, scores.new_empty(scores.shape), order
+    losses, rest = (scores.new_empty(scores.shape, dtype=torch.float64) for _ in range(2))
+    order, segment = (scores.new_empty(scores.shape, dtype=torch.int32) for _ in range(2))
+    slope = losses.new_empty(slopes_of(scores, density))
+    return losses, scores.new_empty(scores.shape), order, rest, slope, segment
 
 
 rank = _Ragged(
@@ -249,11 +252,11 @@ placement = _Ragged(
     "ragged_placement",
     tensors=("offsets", "first", "last"),
     options="int density",
-    outputs=3,
+    outputs=6,
     reference=Pair(reference.losses, reference.losses_vjp),
     cpu=Pair(cpu.losses, cpu.losses_vjp),
     keep=_keep,
     fake=_fake_placement,
-    compiled=is_walked,
+    compiled=lambda density: density < COMPILED,
     learns_temperature=True,
 )

@@ -150,7 +150,7 @@ def losses(
     descending: bool,
     density: int,
 ) -> tuple[Tensor, ...]:
-    return placement.losses(scores, temperature, first, last, descending, density, offsets)[:3]
+    return placement.losses(scores, temperature, first, last, descending, density, offsets)
 
 
 def _vjp_of(kernel: str) -> Callable[..., tuple[Tensor, Tensor]]:

@@ -14,6 +14,7 @@ from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import Fused, as_tuple, no_gradient
 from softorder.kernels.formulas import exact
 from softorder.kernels.fsum import reference as sums
+from softorder.kernels.placement.reference import unknown_roots
 from softorder.kernels.ragged.bucketing import (
     Bucket,
     buckets,
@@ -155,7 +156,7 @@ def losses(
     arguments = scores, temperature, offsets, places, descending, density
     (found,) = _each(placement.placement, 1, *arguments)
     values, indices = sort(scores, offsets)
-    return found, values, indices.int()
+    return found, values, indices.int(), *unknown_roots(found, density)
 
 
 def _each(
