@@ -102,6 +102,8 @@ FIELDS = {
     "subsets_forward": "logits size draws b log_prob angle weight rows n count points wide threads",
     "subsets_backward": "logits size draws b angle weight upstream gradient "
     "rows n count points wide threads",
+    "transport_solve": "gains levels total temperature tolerance centre rest iterations error "
+    "rows n thresholds temperature_stride max_iterations threads",
 }
 
 

@@ -25,10 +25,11 @@ import torch
 from torch import Tensor
 
 from softorder.kernels._operators import Operator, in_front, library
-from softorder.kernels.transport import reference
+from softorder.kernels.transport import cpu, long_rows, reference
 from softorder.kernels.transport.reference import Solution
 from softorder.kernels.transport.windows import MAX_ENTRIES
 
+_MOST = 256  # thresholds of the compiled kernel
 SOLVERS = {"newton": reference.NEWTON, "sinkhorn": reference.SINKHORN}
 
 
@@ -49,7 +50,16 @@ def solve(
     """
     tensors = (value.detach() for value in (gains, levels, total, temperature))
     options = SOLVERS[solver], tolerance, max_iterations, max_entries
-    return Solution(*_solve.dispatched(*tensors, *options))
+    return Solution(*_solve(*tensors, *options))
+
+
+def _compiled(
+    gains: Tensor, levels: Tensor, total: Tensor, temperature: Tensor, *options: Any
+) -> bool:
+    """Newton's method where all thresholds share the gains, unless a whole plan is too much."""
+    m = levels.shape[-1]
+    shared = gains.shape[-2] == 1 and 1 <= m <= _MOST and gains.shape[-1] * m <= MAX_ENTRIES
+    return shared and options[0] == reference.NEWTON and not long_rows.serves(gains, levels)
 
 
 def _transport(
@@ -95,6 +105,8 @@ _solve = Operator(
     " float tolerance, int max_iterations, int max_entries)"
     " -> (Tensor centre, Tensor rest, Tensor iterations, Tensor error)",
     reference=_transport,
+    cpu=cpu.solve,
+    compiled=_compiled,
     fake=_fake,
 )
 
