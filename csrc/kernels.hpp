@@ -46,7 +46,9 @@
   X(one_entry_backward, OneEntryBackward)   \
   X(subsets_forward, SubsetsForward)        \
   X(subsets_backward, SubsetsBackward)      \
-  X(transport_solve, TransportSolve)
+  X(transport_solve, TransportSolve)        \
+  X(transport_plan_forward, TransportPlan)  \
+  X(transport_plan_backward, TransportPlan)
 
 namespace softorder {
 

@@ -9,18 +9,22 @@ namespace softorder::transport {
 // the diagonal, and so it is for the factor R of J = Rᵀ R.
 class Curvature {
  public:
-  explicit Curvature(std::size_t open)
-      : size_(open), stride_(in_packs(open) + kWide), matrix_(stride_ * (open + kTall)), unit_(open), end_(open) {}
+  explicit Curvature(std::size_t most)
+      : size_(most), stride_(in_packs(most) + kWide), matrix_(stride_ * most), unit_(most), end_(most) {}
 
   // From Q and U, (open, width). What is less than `precision` of the geometric mean of two entries of the diagonal may be left
   // out. False where J is not positive definite as far as can be told.
-  bool factorise(const double* below, const double* above, std::size_t width, bool sorted, double precision) {
+  bool factorise(const double* below, const double* above, std::size_t open, std::size_t width, bool sorted,
+                 double precision) {
+    size_ = open;
     std::fill_n(matrix_.get(), stride_ * size_, 0.0);
     double least = kInfinity;
+    coldest_ = kInfinity;
     for (std::size_t j = 0; j < size_; ++j) {
       D sum{};
       for (std::size_t i = 0; i < width; i += kScores) sum += load(below + j * width + i) * load(above + j * width + i);
       const double diagonal = sum_lanes(sum);
+      coldest_ = std::min(coldest_, diagonal);
       const bool still = !(diagonal >= std::numeric_limits<double>::min());
       unit_.get()[j] = still ? 0 : 1 / std::sqrt(diagonal);
       if (!still) least = std::min(least, diagonal);
@@ -28,6 +32,9 @@ class Curvature {
     multiply(below, above, width, sorted ? precision * least : -1);
     return cholesky();
   }
+
+  // The least entry of the diagonal.
+  double coldest() const { return coldest_; }
 
   // J⁻¹ right in its place; 0 where J_jj underflows.
   void solve(double* right) const {
@@ -125,6 +132,7 @@ class Curvature {
   }
 
   std::size_t size_, stride_;
+  double coldest_ = 0;
   Scratch<double> matrix_, unit_;
   Scratch<std::size_t> end_;
 };

@@ -123,7 +123,7 @@ class Newton {
 
   void newton_step() {
     if (!kept_ || moved_ > kStill) {
-      kept_ = curvature_.factorise(below_.get(), above_.get(), row_.width, row_.sorted, kPrecision);
+      kept_ = curvature_.factorise(below_.get(), above_.get(), row_.open, row_.width, row_.sorted, kPrecision);
       moved_ = 0;
     }
     if (!kept_) return sinkhorn_step(step());

@@ -16,14 +16,27 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline std::size_t in_packs(std::size_t count) { return (count + kScores - 1) / kScores * kScores; }
 
-// 1/ε, always finite.
-inline double scale_of(double temperature) { return std::min(1 / temperature, 1e300); }
+// 1/ε, always finite. It may be denormal, which long double knows even where double does not.
+inline double scale_of(double temperature) { return std::min(double(1.0L / temperature), 1e300); }
 
 // The steps of a pack of scores at a threshold, before what was found is taken off.
 [[gnu::always_inline]] inline Pack<double> steps_at(Pack<double> gains, double centre, double scale) {
   const Pack<double> steps = (gains - centre) * scale, most = Pack<double>{} + kCertain;
-  return smaller<double>(larger<double>(steps, -most), most);
+  return gains < kInfinity ? smaller<double>(larger<double>(steps, -most), most) : most;
 }
+
+// The thresholds between which scores are to be divided: everything passes those before them, and nothing those behind.
+struct Open {
+  std::size_t first, count;
+
+  Open(const double* levels, std::size_t thresholds, double total) {
+    std::size_t last = 0;
+    while (last < thresholds && levels[last] < total) ++last;
+    for (first = 0; first < last && levels[first] <= 0; ++first) {
+    }
+    count = last - first;
+  }
+};
 
 // What lies far behind the last threshold is certainly at the last anchor, and so is what takes no part: only
 // the others are here, in ascending order as far as thresholds look at their order, filled up with +inf to whole packs.
@@ -33,7 +46,7 @@ struct Row {
   Scratch<double> gains;
   std::size_t count = 0, width = 0;  // of gains, without and with what fills up
   bool sorted = true;                // not only the first gains
-  std::size_t first = 0, open = 0;   // thresholds between which scores are to be divided
+  std::size_t first = 0, open = 0;   // thresholds that are open
   double scale = 1, beyond = 0;      // 1/ε, and how many scores are at the last anchor for certain
 
   double* begin() const { return gains.get(); }
@@ -43,11 +56,8 @@ struct Row {
             double temperature) {
     scale = scale_of(temperature);
     if (!(scale >= 0)) return false;
-    first = 0;
-    while (first < thresholds && levels[first] <= 0) ++first;
-    std::size_t last = first;
-    while (last < thresholds && levels[last] < total) ++last;
-    open = last - first;
+    const Open opened(levels, thresholds, total);
+    first = opened.first, open = opened.count;
     count = 0;
     for (std::size_t i = 0; i < n; ++i) {
       if (from[i] != from[i]) return false;

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+import softorder as so
 from softorder.kernels import _native, transport
-from softorder.kernels.transport import cpu
+from softorder.kernels.transport import cpu, masses, plans
 from softorder.kernels.transport.reference import NEWTON
 from tests import bank
 from tests.oracles.transport import sinkhorn_extended
@@ -132,3 +133,125 @@ def test_threads_and_strides_change_nothing():
         assert torch.equal(one, three)
     last = cpu.solve(gains[-1:], levels[-1:], total[-1:], temperature[-1:], *options)
     assert torch.equal(last.rest, results[0].rest[-1:])
+
+
+# ---- plans and masses ---------------------------------------------------------------------------
+
+
+def _found(scores, thresholds, epsilon, levels=None, total=None):
+    """What the operators of plans take: per-row temperatures, and thresholds as they were found."""
+    rows, n = scores.shape
+    if levels is None:
+        levels, total = _levels(rows, n, thresholds)
+    temperature = epsilon * torch.linspace(1, 1.5, rows, dtype=torch.float64)
+    gains = 2 * scores.unsqueeze(-2)
+    with _native.use("torch"):
+        solution = transport.solve(gains, levels, total, temperature, "newton", 1e-12, 100)
+    return gains, temperature, levels, total, solution.centre, solution.rest
+
+
+def _upstream(*shape):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def _rows_are_close(found, expected, tolerance):
+    """Of each row: within its largest number."""
+    unit = expected.abs().reshape(len(expected), -1).amax(-1).clamp(min=1e-290)
+    off = (found - expected).abs().reshape(len(expected), -1).amax(-1)
+    assert (off <= tolerance * unit).all(), (off / unit).max()
+
+
+_SIZES = ((2, 1), (9, 8), (17, 3), (64, 63), (300, 5))
+
+
+@pytest.mark.parametrize(("n", "thresholds"), _SIZES)
+def test_plans_and_their_gradients(level, n, thresholds):
+    for epsilon in _EPSILONS:
+        given = _found(_scores(n), thresholds, epsilon)
+        with _native.use_level(level):
+            p = cpu.plan(*given)
+            expected = plans.plan(*given)
+            torch.testing.assert_close(p, expected, rtol=1e-12, atol=1e-300)
+            upstream = _upstream(3, thresholds + 1, n)
+            found, right = cpu.plan_vjp(upstream, *given), plans.plan_vjp(upstream, *given)
+        for one, other in zip(found, right, strict=True):
+            _rows_are_close(one, other, 1e-10)
+
+
+@pytest.mark.parametrize(("n", "thresholds"), _SIZES)
+def test_masses_and_their_gradients(level, n, thresholds):
+    ks = tuple(sorted({1, (thresholds + 1) // 2, thresholds}))
+    for epsilon in _EPSILONS:
+        given = _found(_scores(n), thresholds, epsilon)
+        with _native.use_level(level):
+            found, rest = cpu.log_below(*given, ks)
+            expected, balanced = masses.log_below(*given, ks)
+            torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+            assert torch.equal(rest, balanced)
+            upstream = _upstream(3, len(ks), n)
+            given = (*given[:-1], rest)
+            found = cpu.log_below_vjp(upstream, *given, ks)
+            right = masses.log_below_vjp(upstream, *given, ks)
+        for one, other in zip(found, right, strict=True):
+            _rows_are_close(one, other, 1e-10)
+
+
+def test_only_cold_rows_are_left_to_plain_torch(level):
+    """And they are so few that nobody else waits for them, or is rounded otherwise."""
+    scores = _scores(12, 4)
+    scores[2] = torch.arange(12.0) * 50
+    *given, rest = _found(scores, 11, 0.8)
+    with _native.use_level(level):
+        found, balanced = cpu.log_below(*given, rest, (1, 6))
+        others = [0, 1, 3]
+        alone, _ = cpu.log_below(*(v[others] for v in (*given, rest)), (1, 6))
+        expected, right = masses.log_below(*given, rest, (1, 6))
+    assert torch.equal(found[others], alone)
+    assert torch.equal(found[2], expected[2])
+    assert torch.equal(balanced[others], rest[others])
+    torch.testing.assert_close(balanced, right)
+
+
+def test_masses_that_underflow(level):
+    """Scores that are hopelessly far from the first places, in rows whose thresholds are warm."""
+    scores = torch.cat([_scores(10) / 10, 400 + _scores(10) / 10, _scores(3) + 3000], -1)
+    given, ks = _found(scores, 5, 0.5), (1, 3, 5)
+    with _native.use_level(level):
+        found, _ = cpu.log_below(*given, ks)
+        assert found.min() < -5_000
+        torch.testing.assert_close(found, masses.log_below(*given, ks)[0], rtol=1e-12, atol=1e-14)
+        upstream = _upstream(3, 3, 23)
+        found = cpu.log_below_vjp(upstream, *given, ks)
+    for one, other in zip(found, masses.log_below_vjp(upstream, *given, ks), strict=True):
+        _rows_are_close(one, other, 1e-10)
+
+
+def test_plans_with_closed_thresholds(level):
+    scores = _scores(20, 4)
+    scores[0, ::3], scores[1, 1:], scores[2] = math.inf, math.inf, math.inf
+    finite = scores.isfinite().sum(-1, keepdim=True).double()
+    levels, _ = _levels(4, 20, 19)
+    levels = (levels - torch.tensor([[4.0], [0.0], [0.0], [2.0]])).clamp(min=0).minimum(finite)
+    given, upstream = _found(scores, 19, 0.7, levels, finite), _upstream(4, 20, 20)
+    ks = 3, 9, 19
+    with _native.use_level(level):
+        found = cpu.plan(*given), *cpu.plan_vjp(upstream, *given)
+        p, *gradients = plans.plan(*given), *plans.plan_vjp(upstream, *given)
+        log_q, _ = cpu.log_below(*given, ks)
+    torch.testing.assert_close(found[0], p, rtol=1e-12, atol=1e-300)
+    for one, other in zip(found[1:], gradients, strict=True):
+        _rows_are_close(one, other, 1e-10)
+    expected, _ = masses.log_below(*given, ks)
+    torch.testing.assert_close(log_q.clamp(min=-1e90), expected.clamp(min=-1e90))
+
+
+def test_plans_are_what_the_operators_run():
+    scores = _scores(12).requires_grad_()
+    before = dict(_native.calls)
+    for loss in (
+        so.soft_rank(scores, method="sinkhorn").square().sum(),
+        so.losses.TopKCrossEntropyLoss([0.5, 0.5], method="sinkhorn")(scores, torch.arange(3)),
+    ):
+        loss.backward()
+    for name in ("transport_solve", "transport_plan_forward", "transport_plan_backward"):
+        assert _native.calls[name] - before.get(name, 0) == 2

@@ -63,6 +63,8 @@ KERNELS = {
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
     "transport_solve": "9P4N2i",
+    "transport_plan_forward": "11P5N1i",
+    "transport_plan_backward": "11P5N1i",
 }
 INTERFACE = 9  #: kInterface of csrc/kernels.hpp: what the fields mean
 
