@@ -18,6 +18,7 @@
 #include "sort/sort.hpp"
 #include "subsets/subsets.hpp"
 #include "threshold/topk.hpp"
+#include "transport/transport.hpp"
 
 // X(name, its struct of arguments)
 #define SOFTORDER_KERNELS(X)                \
@@ -44,7 +45,10 @@
   X(one_entry_forward, OneEntryForward)     \
   X(one_entry_backward, OneEntryBackward)   \
   X(subsets_forward, SubsetsForward)        \
-  X(subsets_backward, SubsetsBackward)
+  X(subsets_backward, SubsetsBackward)      \
+  X(transport_solve, TransportSolve)        \
+  X(transport_plan_forward, TransportPlan)  \
+  X(transport_plan_backward, TransportPlan)
 
 namespace softorder {
 
@@ -54,7 +58,7 @@ SOFTORDER_KERNELS(SOFTORDER_DECLARE)
 #undef SOFTORDER_DECLARE
 
 // To be raised whenever a struct of arguments changes its meaning, here and in native.py.
-constexpr std::int32_t kInterface = 8;
+constexpr std::int32_t kInterface = 9;
 
 // What a caller needs to know of a kernel.
 struct Entry {

@@ -65,6 +65,10 @@ _PROJECTION = (
     "scores upstream temperature out values order starts ranks "
     "rows n temperature_stride descending entropic wide threads"
 )
+_TRANSPORT_PLAN = (
+    "gains levels total temperature centre rest ks upstream out grad_temperature cold "
+    "rows n thresholds columns temperature_stride threads"
+)
 #: The fields of every kernel's struct of arguments, in the order of csrc/*.hpp.
 FIELDS = {
     "topk_forward": "scores k temperature p centre rest sweeps mask layout offsets "
@@ -102,6 +106,10 @@ FIELDS = {
     "subsets_forward": "logits size draws b log_prob angle weight rows n count points wide threads",
     "subsets_backward": "logits size draws b angle weight upstream gradient "
     "rows n count points wide threads",
+    "transport_solve": "gains levels total temperature tolerance centre rest iterations error "
+    "rows n thresholds temperature_stride max_iterations threads",
+    "transport_plan_forward": _TRANSPORT_PLAN,
+    "transport_plan_backward": _TRANSPORT_PLAN,
 }
 
 

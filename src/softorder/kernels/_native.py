@@ -62,8 +62,11 @@ KERNELS = {
     "one_entry_backward": "9P5N3i",
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
+    "transport_solve": "9P4N2i",
+    "transport_plan_forward": "11P5N1i",
+    "transport_plan_backward": "11P5N1i",
 }
-INTERFACE = 8  #: kInterface of csrc/kernels.hpp: what the fields mean
+INTERFACE = 9  #: kInterface of csrc/kernels.hpp: what the fields mean
 
 #: How often each compiled kernel ran, for tests that must know.
 calls: Counter[str] = Counter()

@@ -17,9 +17,10 @@ from torch import Tensor
 from softorder import _check
 from softorder.kernels._autograd import wanted
 from softorder.kernels.transport.long_rows import LongRow, solve_curvature
+from softorder.kernels.transport.plans import Setting, slope_of
 from softorder.kernels.transport.reference import Solution
 from softorder.kernels.transport.steps import scale_of
-from softorder.relaxations.transport_plan import Setting, slope_of, whole_plan
+from softorder.relaxations.transport_plan import whole_plan
 
 
 def plan_sums(

@@ -1,5 +1,12 @@
-"""The thresholds of entropic transport plans."""
+"""Entropic transport: the thresholds of plans, the plans, and their gradients."""
 
-from softorder.kernels.transport.contract import SOLVERS, solve
+from softorder.kernels.transport.contract import (
+    SOLVERS,
+    log_below,
+    log_below_vjp,
+    plan,
+    plan_vjp,
+    solve,
+)
 
-__all__ = ["SOLVERS", "solve"]
+__all__ = ["SOLVERS", "log_below", "log_below_vjp", "plan", "plan_vjp", "solve"]
