@@ -32,9 +32,9 @@ def root(
     """t between low and high where `rise`, whose slope is about 1, passes from below 0 to above it.
 
     By secants through the last two points, in at most so many steps. Where there have been points
-    on both sides, the root stays between the nearest two; a secant that leads out of these, or three
-    that have not halved their distance, are followed by their middle. Rows that are not `going`, or
-    not any more, stay where they are, whatever the others do.
+    on both sides, the root stays between the nearest two; a secant that leads out of these, or
+    three that have not halved their distance, are followed by their middle. Rows that are not
+    `going`, or not any more, stay where they are, whatever the others do.
     """
     t, below, above = start, -math.inf, math.inf
     last, before, stride = start - 1, None, _STRIDE

@@ -68,8 +68,8 @@ def calibrate_temperature(
     grows, since ever more scores crowd below the threshold: a temperature that was found for a few
     classes is too soft for many. For a fixed k/n, and for ranks, it stays.
 
-    Time that of about a dozen soft operators, in float64. Under torch.compile it is one operator in the graph;
-    with a density of your own, or differentiable=True, its steps are.
+    Time that of about a dozen soft operators, in float64. Under torch.compile it is one operator in
+    the graph; with a density of your own, or differentiable=True, its steps are.
 
     Args:
         scores: as in `so.soft_topk`.
