@@ -299,4 +299,7 @@ def _ranked(x: Tensor, k: float | Tensor) -> Tensor:
         rank = max(math.ceil(k), 1)
         return x.kthvalue(n - rank + 1, dim=-1, keepdim=True).values
     ranks = k.ceil().to(torch.int64).clamp(1, n).expand(x.shape[:-1])
-    return x.sort(dim=-1, descending=True).values.gather(-1, ranks.unsqueeze(-1) - 1)
+    most = n
+    if _check.at_hand(ranks) and ranks.numel():  # it is enough to sort so many
+        most = int(ranks.max())
+    return x.topk(most, dim=-1).values.gather(-1, ranks.unsqueeze(-1) - 1)

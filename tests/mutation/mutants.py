@@ -273,10 +273,10 @@ PYTHON = (
         ("tests/sampling",),
     ),
     Mutant(
-        "src/softorder/sampling/pareto.py",
-        "_DIGITS + u.amax(-1, keepdim=True).clamp(min=0))",
-        "torch.full_like(step, _DIGITS))",
-        "Pareto's inclusion loses digits when a unit is nearly certain",
+        "src/softorder/sampling/_levels.py",
+        "torch.sqrt(variance + rule.least)",
+        "torch.sqrt(variance + 2)",
+        "steps are too long for what is like Gumbel's density",
         ("tests/sampling",),
     ),
     Mutant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -19,11 +19,13 @@ from softorder.kernels.shards import WHOLE, Shards, Whole
 from softorder.kernels.threshold import sharded as threshold
 from softorder.ops import _forms
 from softorder.ops._method import computation, density_of_cut_rows
+from softorder.ops._root import root
 from softorder.relaxations import Method, find_any, sharded
 
+_SMALLER = 2.0  # log τ is about this much below that of the range of the scores times the odds
 _REACH = 1e12  # the temperature lies within this factor of the range of the scores
-HALVINGS = 60  # of the logarithm of that: to the last digit
-_FEW_HALVINGS = 24  # to five digits
+_EXACT, _ROUGH = 1e-12, 1e-6  # the last step in log τ: to the last digit, or to about six
+_MOST_STEPS = {_EXACT: 60, _ROUGH: 24}  # nearly always a dozen
 
 _Soft = Callable[[Tensor, Tensor], Tensor]  # of scores and temperature
 
@@ -66,8 +68,8 @@ def calibrate_temperature(
     grows, since ever more scores crowd below the threshold: a temperature that was found for a few
     classes is too soft for many. For a fixed k/n, and for ranks, it stays.
 
-    Time that of 60 soft operators, in float64. Under torch.compile it is one operator in the graph;
-    with a density of your own, or differentiable=True, its steps are.
+    Time that of about a dozen soft operators, in float64. Under torch.compile it is one operator in
+    the graph; with a density of your own, or differentiable=True, its steps are.
 
     Args:
         scores: as in `so.soft_topk`.
@@ -126,8 +128,8 @@ def of_topk(
 
 def options_of(auto: Auto) -> dict[str, Any]:
     """How the temperature of a call is found."""
-    few = {"differentiable": False, "halvings": _FEW_HALVINGS}
-    return {"softness": auto.softness, "shared": auto.shared, **few}
+    rough = {"differentiable": False, "rough": True}
+    return {"softness": auto.softness, "shared": auto.shared, **rough}
 
 
 def of_order(
@@ -178,7 +180,7 @@ def part_of_calibration(
     largest: bool,
     shared: bool,
     differentiable: bool,
-    halvings: int = HALVINGS,
+    rough: bool = False,
 ) -> Tensor:
     """The same where rows are cut among ranks (`shards`), or others have more rows (`others`)."""
     _check.scores(scores, dim)
@@ -190,7 +192,7 @@ def part_of_calibration(
     _check.between("softness", softness)
     x = _axis.rows(scores if differentiable else scores.detach(), dim, largest, mask).double()
     count = None if k is None else _axis.per_row(k, x, dim).detach()
-    aim = float(softness), shared, halvings
+    aim = float(softness), shared, rough
     if (
         _check.traceable()
         and isinstance(method, str)
@@ -209,7 +211,7 @@ def _temperatures(
     method: object,
     softness: float,
     shared: bool,
-    halvings: int,
+    rough: bool,
     differentiable: bool = False,
     shards: Whole = WHOLE,
     others: Whole = WHOLE,
@@ -219,7 +221,7 @@ def _temperatures(
         decision = Decision.of_order(x, method, others)
     else:
         decision = Decision.of_choice(x, k, _choice(method, shards), shards, others)
-    return temperatures_of(decision, method, softness, shared, halvings, differentiable)
+    return temperatures_of(decision, method, softness, shared, rough, differentiable)
 
 
 def temperatures_of(
@@ -227,13 +229,13 @@ def temperatures_of(
     method: object,
     softness: float,
     shared: bool,
-    halvings: int = HALVINGS,
+    rough: bool = False,
     differentiable: bool = False,
 ) -> Tensor:
     """One for each row, or one for all of them."""
-    tau = decision.solve(softness, shared, halvings)
+    tau, near_by = decision.solve(softness, shared, rough)
     if _check.eager():
-        reached = torch.where(decision.open, decision.softness(tau.detach(), shared), softness)
+        reached = torch.where(decision.open, near_by, softness)
         _check.methods.softness(method, softness, reached)
     if differentiable:
         tau = decision.with_gradient(tau, shared)
@@ -243,13 +245,13 @@ def temperatures_of(
 
 
 def _empty(
-    x: Tensor, k: Tensor | None, method: str, softness: float, shared: bool, halvings: int
+    x: Tensor, k: Tensor | None, method: str, softness: float, shared: bool, rough: bool
 ) -> Tensor:
     return x.new_empty(() if shared else x.shape[:-1])
 
 
 _operator = Operator(
-    "calibrate(Tensor scores, Tensor? k, str method, float softness, bool shared, int halvings)"
+    "calibrate(Tensor scores, Tensor? k, str method, float softness, bool shared, bool rough)"
     " -> Tensor",
     reference=_temperatures,
     fake=_empty,
@@ -371,21 +373,33 @@ class Decision:
     def softness(self, temperature: Tensor, shared: bool) -> Tensor:
         if shared:
             temperature = self.others.shared(temperature)
-        miss = self.sum(self.weights * (self.hard - self.soft(self.x, temperature)))
-        share = torch.where(self.open, miss, 0.0) / torch.where(self.open, self.most, 1.0)
+        share = self.sum(self.weights * (self.hard - self.soft(self.x, temperature))) * self._scale
         if not shared:
             return share
         return self.others.common(share.sum()) / self.others.add(self.open.sum()).clamp(min=1)
 
-    def solve(self, softness: float, shared: bool, halvings: int) -> Tensor:
-        """By bisection of log τ: softness is monotone in it."""
+    @cached_property
+    def _scale(self) -> Tensor:
+        """1/<w, h>; 0 for rows that are not open."""
+        return torch.where(self.open, self.most.reciprocal(), 0.0)
+
+    def solve(self, softness: float, shared: bool, rough: bool) -> tuple[Tensor, Tensor]:
+        """τ, and the softness next to it; the odds of the softness rise about as fast as τ."""
+        going = self.open
+        if shared:
+            going = self.others.most(self.open.any().double()) > 0
+        tolerance = _ROUGH if rough else _EXACT
+        aim = math.log(softness) - math.log1p(-softness)
+
+        def missing(log_tau: Tensor) -> Tensor:
+            return torch.logit(self.softness(log_tau.exp(), shared).clamp(0, 1)) - aim
+
         with torch.no_grad():
             low, high = self._bracket(shared)
-            for _ in range(halvings):
-                middle = 0.5 * (low + high)
-                soft = self.softness(middle.exp(), shared) > softness
-                low, high = torch.where(soft, low, middle), torch.where(soft, middle, high)
-            return (0.5 * (low + high)).exp()
+            start = (0.5 * (low + high) + aim - _SMALLER).clamp(low, high)
+            steps = _MOST_STEPS[tolerance]
+            found = root(missing, start, low, high, going, tolerance, steps)
+            return found.place.exp(), torch.sigmoid(found.value + aim)
 
     def _bracket(self, shared: bool) -> tuple[Tensor, Tensor]:
         if not self.x.numel() and self.shards.alone and self.others.alone:

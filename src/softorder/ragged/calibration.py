@@ -65,9 +65,9 @@ def calibrated(
     softness: float,
     shared: bool,
     differentiable: bool,
-    halvings: int = calibration.HALVINGS,
+    rough: bool = False,
 ) -> Tensor:
-    """The same to so many halvings."""
+    """The same; if `rough`, to six digits."""
     _check.flag("largest", largest)
     _check.flag("shared", shared)
     _check.flag("differentiable", differentiable)
@@ -78,7 +78,7 @@ def calibrated(
     if k is not None:
         _check.k_below(k, rows.columns, -1)
     decision = _order(rows, method) if k is None else _choice(rows, k, method)
-    aim = softness, shared, halvings, differentiable
+    aim = softness, shared, rough, differentiable
     return calibration.temperatures_of(decision, method, *aim)
 
 

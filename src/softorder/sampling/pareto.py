@@ -7,31 +7,24 @@ units are those above the level where the last of them lies, hence
 
     c_i = ∫ e^(k s) / Π_j (1 + e^(u_j+s)) σ(-u_i-s) ds
 
-so that the design is a weighted conditional Poisson design with known everything. The integrand is
-analytic and decays at both ends: the trapezoidal rule converges exponentially.
+so that the design is a weighted conditional Poisson design with known everything; `_levels` has the
+integrals.
 """
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.distributions.utils import lazy_property
-from torch.nn.functional import logsigmoid, pad
 
-from softorder import _check
 from softorder.kernels.subsets.circle import Share, Subsets
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
 from softorder.sampling._fit import fit
+from softorder.sampling._levels import Levels, log_prob
 from softorder.sampling._units import largest, log_odds
-
-_DIGITS = 37.0
-_TOGETHER = 4  # (e^(37 + 74))^4 is finite
-_FARTHEST = 37.0  # logits of the working law: beyond it a unit is certain to 1e-16
 
 
 @register
@@ -67,7 +60,10 @@ class Pareto(ExponentialDesign):
         return log_odds(self.rows.double())
 
     def _weights(self) -> Tensor:
-        return level_weights(self._u, self.size)
+        return Levels.of(self._u, self.size, self._precision).weights()
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        return log_prob(self._u, self.size, x, self._precision).to(self.rows.dtype)
 
 
 @register
@@ -99,49 +95,8 @@ class AdjustedPareto(Pareto):
         return self.rows
 
 
-def level_weights(u: Tensor, size: Tensor) -> Tensor:
-    """c_i, up to a common factor; with Σ σ(u) = k the integrand is largest near s = 0."""
-    u = u.clamp(-_FARTHEST, _FARTHEST)
-    size = size.double().unsqueeze(-1)
-    level, step = _levels(u.detach(), size)
-    # 1 + e^(u+s) of all units and levels: products of a few stay finite and save logarithms
-    risen = 1 + u.exp().unsqueeze(-1) * level.exp().unsqueeze(-2)
-    missing = -risen.shape[-2] % _TOGETHER
-    grouped = pad(risen, (0, 0, 0, missing), value=1.0).unflatten(-2, (_TOGETHER, -1))
-    height = size * level - functools.reduce(torch.mul, grouped.unbind(-3)).log().sum(-2)
-    height = height - height.detach().amax(-1, keepdim=True)
-    return step * (risen.reciprocal() @ height.exp().unsqueeze(-1)).squeeze(-1)
-
-
-def _levels(u: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-    """Equal steps between the levels where the integrand has vanished."""
-    variance = (torch.sigmoid(u) * torch.sigmoid(-u)).sum(-1, keepdim=True)
-    # errors e^(-2π²/(V step²)) of the Gaussian part and e^(-2π²/step) of the poles at ±iπ
-    step = 0.7 / torch.sqrt(variance + 2)
-    # a unit with a large u has a small c_i, which comes from far below
-    low = _edge(u, size, -step, _DIGITS + u.amax(-1, keepdim=True).clamp(min=0))
-    high = _edge(u, size, step, torch.full_like(step, _DIGITS))
-    count = int(torch.ceil((high - low) / step).max()) + 1 if step.numel() else 1
-    return low + step * torch.arange(count, device=u.device, dtype=u.dtype), step
-
-
-def _edge(u: Tensor, size: Tensor, step: Tensor, depth: Tensor) -> Tensor:
-    """A level in the direction of `step` where the integrand has fallen by e^-depth."""
-    top = logsigmoid(-u).sum(-1, keepdim=True)
-    far = 8 * step
-    for _ in range(math.ceil(math.log2(8 * _FARTHEST * math.sqrt(u.shape[-1] + 2)))):
-        height = size * far + logsigmoid(-(u + far)).sum(-1, keepdim=True) - top
-        # with every unit in, the integrand itself does not fall: its factor σ(-u_i-s) does
-        height = height - torch.where(far > 0, far - _FARTHEST, 0.0).clamp(min=0)
-        short = height > -depth
-        if _check.at_hand(short) and not short.any():
-            break
-        far = torch.where(short, 1.3 * far, far)
-    return far
-
-
 def _mean(u: Tensor, size: Tensor, precision: torch.dtype) -> tuple[Share, Subsets]:
     subsets = Subsets(u, size, precision)
-    weights = level_weights(u, size)
+    weights = Levels.of(u, size, precision).weights()
     inside, outside = subsets.pair_sums(weights)
     return Share(inside / (inside + outside), outside / (inside + outside)), subsets
