@@ -19,12 +19,13 @@ class Curvature {
     size_ = open;
     std::fill_n(matrix_.get(), stride_ * size_, 0.0);
     double least = kInfinity;
-    coldest_ = kInfinity;
+    coldest_ = kInfinity, inexact_ = false;
     for (std::size_t j = 0; j < size_; ++j) {
       D sum{};
       for (std::size_t i = 0; i < width; i += kScores) sum += load(below + j * width + i) * load(above + j * width + i);
       const double diagonal = sum_lanes(sum);
       coldest_ = std::min(coldest_, diagonal);
+      inexact_ |= diagonal > 0 && diagonal < kCold;
       const bool still = !(diagonal >= std::numeric_limits<double>::min());
       unit_.get()[j] = still ? 0 : 1 / std::sqrt(diagonal);
       if (!still) least = std::min(least, diagonal);
@@ -33,8 +34,9 @@ class Curvature {
     return cholesky();
   }
 
-  // The least entry of the diagonal.
-  double coldest() const { return coldest_; }
+  // Whether entries of the diagonal underflow, or terms of entries that do not.
+  bool cold() const { return coldest_ < kCold; }
+  bool inexact() const { return inexact_; }
 
   // J⁻¹ right in its place; 0 where J_jj underflows.
   void solve(double* right) const {
@@ -55,6 +57,7 @@ class Curvature {
   }
 
  private:
+  static constexpr double kCold = 1e-290;             // J_jj from which on its terms underflow
   static constexpr std::size_t kTall = 4;             // rows of Q and U that are multiplied at once
   static constexpr std::size_t kWide = 4 * kScores;   // columns of R that are found at once
 
@@ -133,6 +136,7 @@ class Curvature {
 
   std::size_t size_, stride_;
   double coldest_ = 0;
+  bool inexact_ = false;
   Scratch<double> matrix_, unit_;
   Scratch<std::size_t> end_;
 };

@@ -14,7 +14,7 @@ struct Found {
 class Newton {
  public:
   Newton(std::size_t n, std::size_t thresholds)
-      : width_(in_packs(n)), row_(n), curvature_(thresholds), below_((thresholds + 1) * width_), above_(thresholds * width_),
+      : width_(in_packs(n)), row_(n), curvature_(thresholds), steps_(thresholds * width_), below_((thresholds + 1) * width_), above_(thresholds * width_),
         plan_(thresholds + 1), room_(thresholds + 1), astray_(thresholds + 1), numbers_(6 * (thresholds + 1)),
         thresholds_(thresholds) {}
 
@@ -26,7 +26,7 @@ class Newton {
     const std::size_t open = row_.open;
     double* const base = number(0);
     std::fill_n(base, open, 0.0), std::fill_n(step(), open, 0.0), std::fill_n(z(), open, 0.0);
-    count_hard();
+    start();
     double share = 0, slope = 0;
     Found found;
     kept_ = false;
@@ -79,12 +79,14 @@ class Newton {
     return sum;
   }
 
-  // How many scores are below a threshold for certain, but for what its level asks.
-  void count_hard() {
+  // Steps of scores at the centres, and how many are below each, but for what its level asks.
+  void start() {
     for (std::size_t l = 0; l < row_.open; ++l) {
       D count{};
       for (std::size_t i = 0; i < row_.width; i += kScores) {
-        count += steps_at(load(row_.begin() + i), centre_[l], row_.scale) < 0.0 ? D{} + 1.0 : D{};
+        const D steps = steps_at(load(row_.begin() + i), centre_[l], row_.scale);
+        store<double>(steps_.get() + l * row_.width + i, steps);
+        count += steps < 0.0 ? D{} + 1.0 : D{};
       }
       hard()[l] = sum_lanes(count) - levels_[l];
     }
@@ -97,8 +99,8 @@ class Newton {
     D *const plan = plan_.get(), *const astray = astray_.get();
     std::fill_n(astray, open, D{});
     for (std::size_t i = 0; i < width; i += kScores) {
-      const D gains = load(row_.begin() + i);
-      const D share = 1.0 / weights(gains, row_.scale, {centre_, z()}, open, plan, room_.get());
+      const auto step = [&](std::size_t l) { return load(steps_.get() + l * width + i); };
+      const D share = 1.0 / weights(step, z(), open, plan, room_.get());
       D sum{};
       for (std::size_t l = 0; l < open; ++l) {
         sum += plan[l];
@@ -110,7 +112,7 @@ class Newton {
         const D above = sum * share;
         store<double>(above_.get() + l * width + i, above);
         const D below = load(below_.get() + l * width + i);
-        astray[l] += steps_at(gains, centre_[l], row_.scale) < 0.0 ? -above : below;
+        astray[l] += step(l) < 0.0 ? -above : below;
       }
     }
     double error = 0;
@@ -136,7 +138,8 @@ class Newton {
     const std::size_t open = row_.open, width = row_.width;
     double* const logs = below_.get();
     for (std::size_t i = 0; i < width; i += kScores) {
-      log_plan(load(row_.begin() + i), row_.scale, {centre_, z()}, open, plan_.get(), room_.get());
+      const auto step = [&](std::size_t l) { return load(steps_.get() + l * width + i); };
+      log_plan(step, z(), open, plan_.get(), room_.get());
       for (std::size_t a = 0; a <= open; ++a) store<double>(logs + a * width + i, plan_.get()[a]);
     }
     const double all = row_.beyond + double(row_.count);
@@ -152,16 +155,20 @@ class Newton {
 
   // The logarithm of what an anchor holds, with those that are there for certain.
   double log_held(const double* logs, double certain) const {
-    double most = certain > 0 ? std::log(certain) : -kInfinity, sum = 0;
-    for (std::size_t i = 0; i < row_.count; ++i) most = std::max(most, logs[i]);
-    for (std::size_t i = 0; i < row_.count; ++i) sum += std::exp(logs[i] - most);
-    return most + std::log(sum + (certain > 0 ? std::exp(std::log(certain) - most) : 0));
+    const auto at = [&](std::size_t i) {
+      return i + kScores <= row_.count ? load(logs + i) : load_part(logs + i, row_.count - i, -kInfinity);
+    };
+    D top = D{} - kInfinity, sum{};
+    for (std::size_t i = 0; i < row_.count; i += kScores) top = larger<double>(top, at(i));
+    const double most = std::max(largest_lane(top), std::log(certain));
+    for (std::size_t i = 0; i < row_.count; i += kScores) sum += exp2_minus<double>(most - at(i), D{} + std::numbers::log2e);
+    return most + std::log(sum_lanes(sum) + std::exp(std::log(certain) - most));
   }
 
   std::size_t width_;
   Row row_;
   Curvature curvature_;
-  Scratch<double> below_, above_;
+  Scratch<double> steps_, below_, above_;
   Scratch<D> plan_, room_, astray_;
   Scratch<double> numbers_;
   std::size_t thresholds_;

@@ -18,7 +18,6 @@ using transport::kInfinity;
 using transport::kScores;
 
 constexpr double kContent = 1e-6;   // J_jj at which a solver's tolerance leaves the threshold enough digits
-constexpr double kCold = 1e-290;    // J_jj from which on its entries underflow
 constexpr double kPlain = 1e-280;   // sums of weights whose ratios are as good as those of logarithms
 
 // One row of the problem, and room for one of its packs at every anchor.
@@ -33,14 +32,14 @@ class PlanRow {
     levels = a_.levels + row * a_.thresholds + first;
     gains = a_.gains + row * a_.n;
     scale = transport::scale_of(a_.temperature[row * a_.temperature_stride]);
-    found = {a_.centre + row * a_.thresholds + first, a_.rest + row * a_.thresholds + first};
+    centre = a_.centre + row * a_.thresholds + first, rest = a_.rest + row * a_.thresholds + first;
   }
 
   // A pack of scores: P at all anchors, and log P but for a constant.
   void read(std::size_t i) {
     count = std::min(kScores, a_.n - i);
     x = count == kScores ? load(gains + i) : load_part(gains + i, count, kInfinity);
-    const D most = transport::logits(x, scale, found, open, logs_.get(), room_.get());
+    const D most = transport::logits([&](std::size_t l) { return step(l); }, rest, open, logs_.get(), room_.get());
     total = D{};
     for (std::size_t a = 0; a <= open; ++a) {
       logs_.get()[a] -= most;
@@ -52,7 +51,7 @@ class PlanRow {
 
   D plan(std::size_t a) const { return plan_.get()[a]; }
 
-  D step(std::size_t l) const { return transport::steps_at(x, found.centre[l], scale); }
+  D step(std::size_t l) const { return transport::steps_at(x, centre[l], scale); }
 
   // Q of all thresholds.
   template <class Take> void below(Take take) const {
@@ -84,7 +83,8 @@ class PlanRow {
   const double* levels = nullptr;
   const double* gains = nullptr;
   double scale = 1;
-  transport::Thresholds found{nullptr, nullptr};
+  const double* centre = nullptr;
+  const double* rest = nullptr;
   D x{}, total{};  // the scores of the pack, and the sum of their weights
 
  private:
@@ -165,7 +165,7 @@ class Gradient {
     }
     if (row_.open > 0) {
       const bool solved = curvature_.factorise(below_.get(), above_.get(), row_.open, width_, false, 0);
-      if (!solved || (a_.ks != nullptr && curvature_.coldest() < kCold)) return false;
+      if (!solved || curvature_.inexact() || (a_.ks != nullptr && curvature_.cold())) return false;
       curvature_.solve(right_.get());
     }
     write(at);

@@ -12,6 +12,7 @@ VALUES = {torch.float64: 1e-11, torch.float32: 5e-6}
 GRADIENTS = {torch.float64: 1e-10, torch.float32: 2e-5}
 #: Layer after layer, or iteration after iteration, enlarges what rounding does.
 HARSH = {"network": 1e3, "sinkhorn": 1e3, "sinkhorn_sort": 1e3, "sorted_soft": 1e3, "soft": 10}
+_TRANSPORT = ("sinkhorn", "sinkhorn_sort")
 LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entropy")
 
 
@@ -33,6 +34,9 @@ def unit(problem, name, expected):
         # f(u), which is divided by τ, and for the gradient of τ multiplied by u
         factor = 1 + reach(problem) if name == "the gradient of temperature" else 1.0
         one = one + smallest(problem) / coldest(problem) * factor
+        if problem.operator == "soft_sort" and problem.name in _TRANSPORT:
+            # Σ_a g_a (x_i - middle) ∂P_ai/∂x_i, of slopes 1/τ, which cancel where scores are tied
+            one = one + torch.finfo(torch.float64).eps * reach(problem) * factor
     return one + least(problem) + torch.zeros_like(expected)
 
 

@@ -110,11 +110,13 @@ class Transport:
         x = scores if rows is None else torch.where(scores.isfinite(), scores, 0.0)
         x, temperature = self._in_range(x, temperature)
         inner = tuple(k for k in ks if k <= thresholds)
-        logs = [0 * _one_anchor(x, temperature)] * (len(ks) - len(inner))  # k = n takes everything
+        logs = []
         if inner:
             problem = self._problem(scores, x, rows, True, thresholds)
-            logs.insert(0, self._log_below(*problem, temperature, inner))
-        found = torch.cat(logs, -2)
+            logs.append(self._log_below(*problem, temperature, inner))
+        if len(inner) < len(ks):  # k = n takes everything
+            logs += [0 * _one_anchor(x, temperature)] * (len(ks) - len(inner))
+        found = logs[0] if len(logs) == 1 else torch.cat(logs, -2)
         if rows is None:
             return found
         certain = rows.with_certain(scores, found.new_zeros(max(ks), 1), True).cumsum(-2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -124,7 +125,7 @@ def _call(
     levels, total, centre, rest = (v.expand(*shape, v.shape[-1]).contiguous() for v in setting)
     gains, upstream = gains.contiguous(), None if upstream is None else upstream.contiguous()
     temperature, epsilon, stride = _native.placed(temperature, shape)
-    places = None if ks is None else torch.tensor(ks, dtype=torch.int64, device="cpu")
+    places = None if ks is None else array("q", ks)
     _native.call(
         name,
         _native.pointer(gains),
@@ -133,7 +134,7 @@ def _call(
         epsilon,
         _native.pointer(centre),
         _native.pointer(rest),
-        _native.pointer(places),
+        0 if places is None else _native.address(places),
         _native.pointer(upstream),
         _native.pointer(out),
         _native.pointer(by_temperature),
