@@ -5,7 +5,8 @@ from softorder.sampling._sample import sample
 from softorder.sampling.brewer import Brewer
 from softorder.sampling.conditional_poisson import ConditionalPoisson
 from softorder.sampling.gumbel import GumbelTopK
-from softorder.sampling.pareto import AdjustedPareto, Pareto
+from softorder.sampling.pareto import Pareto
+from softorder.sampling.pareto_adjusted import AdjustedPareto
 from softorder.sampling.pareto_corrected import CorrectedPareto
 from softorder.sampling.pivotal import OrderedPivotal, Pivotal
 from softorder.sampling.poisson import Poisson

@@ -26,16 +26,17 @@ from softorder.kernels.subsets.circle import Share, Subsets, tilt
 _TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
 _STEPS = 60
 _PRODUCTS = 50
+_TIGHT, _LOOSE = 1e-27, 1e-9  # the latter for steps that the next one puts right
 _TINY = torch.finfo(torch.float64).tiny
 
 Mean = Callable[[Tensor, Tensor, torch.dtype], tuple[Share, Subsets]]
 
 
 @outside_graphs  # how many steps it takes depends on numbers: torch.compile goes around it
-def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
+def fit(probs: Tensor, size: Tensor, mean: Mean, start: Tensor | None = None) -> Tensor:
     """u with m(u) = probs and Σ σ(u) = k, in float64, ±inf for units that are certain.
 
-    `mean` gives m(u), and the conditional Poisson law with the same u.
+    `mean` gives m(u), and the conditional Poisson law with the same u. `start` is near u.
     """
     precision = probs.dtype
     probs, size = probs.double(), size.double()
@@ -43,21 +44,31 @@ def fit(probs: Tensor, size: Tensor, mean: Mean) -> Tensor:
         # the nearest that sum to k exactly: where all are nearly certain, rounding would matter
         u = wanted = tilt(torch.logit(probs), size)
         free = wanted.isfinite()
-        last, steps = math.inf, 0
+        if start is not None:
+            u = tilt(torch.where(free, start.double(), wanted), size)
+        first, last, steps = math.inf, math.inf, 0
         while steps < _STEPS:
             now, subsets = mean(u, size, precision)
             missing, error = _missing(now, subsets.inclusion, wanted, free)
             if error <= _TOLERANCE[precision] or (error <= 1e-9 and error >= last / 2):
                 break  # as far as rounding lets it
-            u = tilt(u + Inverse(subsets, free)(missing), size)
-            steps, last = steps + 1, error
+            u = tilt(u + Inverse(subsets, free).solve(missing, _LOOSE), size)
+            first, steps, last = error if steps == 0 else first, steps + 1, error
     if not (probs.requires_grad and torch.is_grad_enabled()):
         return u
     inverse = Inverse(subsets, free)
-    for _ in range(max(2, steps)):
+    for _ in range(_steps_again(first, error, steps, precision)):
         u = u + inverse(torch.where(free, probs - mean(u, size, precision)[0].inside, 0.0))
         u = torch.where(free, u, u.detach())
     return u
+
+
+def _steps_again(first: float, last: float, steps: int, precision: torch.dtype) -> int:
+    """How many steps the derivative needs, which starts from nothing, at the rate that was seen."""
+    if not 0 < last < first or steps == 0:
+        return max(2, steps)
+    rate = math.log(last / first) / steps
+    return min(_STEPS, max(2, math.ceil(math.log(_TOLERANCE[precision]) / rate)))
 
 
 def _missing(now: Share, near: Share, wanted: Tensor, free: Tensor) -> tuple[Tensor, float]:
@@ -89,8 +100,11 @@ class Inverse:
     def __call__(self, values: Tensor) -> Tensor:
         return _Solve.apply(values, self)
 
-    def solve(self, values: Tensor) -> Tensor:
-        """Conjugate gradients, preconditioned by the variances, all rows at once."""
+    def solve(self, values: Tensor, least: float = _TIGHT) -> Tensor:
+        """Conjugate gradients, preconditioned by the variances, all rows at once.
+
+        They end where the square of the residual is below `least` of what it was.
+        """
         values = torch.where(self.free, values, 0.0)
         residual = values - self.share * values.sum(-1, keepdim=True)
         result, direction = torch.zeros_like(residual), torch.zeros_like(residual)
@@ -100,7 +114,7 @@ class Inverse:
             eased = self.scale * residual
             last, power = power, (residual * eased).sum(-1, keepdim=True)
             first = power if first is None else first
-            going = power > 1e-27 * first
+            going = power > least * first
             if _check.at_hand(going) and not going.any():
                 break
             direction = eased + torch.where(going, power / last, 0.0) * direction
