@@ -222,8 +222,9 @@ template <class F, class T> class Tile {
       const Pack<T> ratio = lane_roots<T>(variance_) / tau_;
       const double typical = sum_lanes(ratio) / double(kRows);
       if (alike_ && typical > 0.05 && valid_[0]) {
-        const auto known = guess_.smooth(k_[0] / double(n_of_[0]), typical, double(rough[0]) / temperature_[0]);
-        return tau_ * (T(known.root) + T(known.slope) * (ratio - T(known.ratio)));
+        const double share = k_[0] / double(n_of_[0]);
+        const auto& known = guess_.smooth(share, typical, double(rough[0]) / temperature_[0]);
+        return tau_ * (T(known.at(typical, share)) + T(known.slope) * (ratio - T(typical)));
       }
     }
     return rough;
