@@ -6,9 +6,9 @@
 #include <cstdint>
 
 #include "failure.hpp"
-#include "simd/columns.hpp"
 #include "simd/compress.hpp"
 #include "simd/convert.hpp"
+#include "simd/turn.hpp"
 
 namespace softorder {
 
@@ -174,12 +174,10 @@ template <class T> class Matrix {
       const auto* from = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
       for (; i + kLanes<T> <= end; i += kLanes<T>) {
         Pack<T> block[kLanes<T>];
-        if (count == kLanes<T>) {
-          for (auto& pack : block) pack = load_as<T>(from), from += step_;
-        } else {
-          for (auto& pack : block) pack = load_some<T>(from, count), from += step_;
-        }
-        transpose<T>(block);
+        const auto place = [=, this](std::size_t lane) { return from + std::ptrdiff_t(lane) * step_; };
+        if (count == kLanes<T>) load_turned<T>(place, block);
+        else turn_each<T>([&](std::size_t lane) { return load_some<T>(place(lane), count); }, block);
+        from += std::ptrdiff_t(kLanes<T>) * step_;
         for (std::size_t j = 0; j < count; ++j) store(to + j * length + i, block[j]);
       }
     });
@@ -193,9 +191,10 @@ template <class T> class Matrix {
     with_scalars([&](auto* scalars) {
       auto* to = scalars + layout_.offset(row, strides_) + std::ptrdiff_t(begin) * step_;
       for (; i + kLanes<T> <= end; i += kLanes<T>) {
-        Pack<T> block[kLanes<T>] = {};
-        for (std::size_t j = 0; j < count; ++j) block[j] = load(from + j * length + i);
-        transpose<T>(block);
+        Pack<T> block[kLanes<T>];
+        const auto place = [=](std::size_t j) { return from + j * length + i; };
+        if (count == kLanes<T>) load_turned<T>(place, block);
+        else turn_each<T>([&](std::size_t j) { return j < count ? load(place(j)) : Pack<T>{}; }, block);
         if (count == kLanes<T>) {
           for (const auto& pack : block) store_as<T>(to, pack), to += step_;
         } else {

@@ -1,37 +1,9 @@
-// Short rows side by side, one per lane: turning them so, and sorting all of them at once.
+// Short rows side by side, one per lane: summing and sorting all of them at once.
 #pragma once
 
-#include "simd/pack.hpp"
+#include "simd/turn.hpp"
 
 namespace softorder {
-
-// Indices that interleave the lower and the upper halves of two packs.
-template <class T> struct Interleaved {
-  Mask<T> lower, upper;
-  [[gnu::always_inline]] Interleaved() {
-    constexpr std::size_t size = kLanes<T>, half = size / 2;
-    for (std::size_t i = 0; i < half; ++i) {
-      lower[2 * i] = static_cast<int>(i), lower[2 * i + 1] = static_cast<int>(size + i);
-      upper[2 * i] = static_cast<int>(half + i), upper[2 * i + 1] = static_cast<int>(size + half + i);
-    }
-  }
-};
-
-// Element i of every lane's row, for i < kLanes: a square block, turned around its diagonal.
-template <class T> inline void transpose(Pack<T> (&block)[kLanes<T>]) {
-  constexpr std::size_t size = kLanes<T>, half = size / 2;
-  const Interleaved<T> from;
-  for (std::size_t done = 1; done < size; done *= 2) {
-    Pack<T> mixed[size];
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < half; ++i) {
-      mixed[2 * i] = shuffle<T>(block[i], block[i + half], from.lower);
-      mixed[2 * i + 1] = shuffle<T>(block[i], block[i + half], from.upper);
-    }
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < size; ++i) block[i] = mixed[i];
-  }
-}
 
 // The sums of the lanes of every pack, that of pack i in lane i; pairwise, so that equal lanes lose nothing. Two packs
 // become one, with sums of halves of either in every second lane, until all are in one.
@@ -97,21 +69,34 @@ template <class T, class Work> inline void in_registers(Pack<T>* v, Work work) {
   for (std::size_t i = 0; i < kHeld; ++i) v[i] = held[i];
 }
 
-template <class T> void sort_bitonic(Pack<T>* v, std::size_t size) {
-  if (size == kHeld) return in_registers<T>(v, [](Pack<T>* held) { clean<T, kHeld>(held); });
-  for (std::size_t i = 0; i < size / 2; ++i) compare<T>(v[i], v[i + size / 2]);
-  sort_bitonic<T>(v, size / 2);
-  sort_bitonic<T>(v + size / 2, size / 2);
+template <class T> void clean_held(Pack<T>* v) {
+  in_registers<T>(v, [](Pack<T>* held) { clean<T, kHeld>(held); });
 }
 
-// Sorts the lanes of v[0], ..., v[size - 1], the largest first; `size` is 16 times a power of two.
+// Sorts 32 packs of which the first 16 are in order.
+template <class T> void sort_beside(Pack<T>* v) {
+  in_registers<T>(v + kHeld, [v](Pack<T>* held) {
+    sort_network<T, kHeld>(held);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kHeld; ++i) compare<T>(v[i], held[kHeld - 1 - i]);
+    clean<T, kHeld>(held);
+  });
+  clean_held<T>(v);
+}
+
+// Sorts the lanes of v[0], ..., v[size - 1], the largest first; `size` is 16, 32 or 64. Every time that packs go through
+// memory counts, so the first step of a merge of 32 finds one half in registers still, and the first two steps of one of
+// 64 are one.
 template <class T> void sort_lanes(Pack<T>* v, std::size_t size) {
   if (size == kHeld) return in_registers<T>(v, [](Pack<T>* held) { sort_network<T, kHeld>(held); });
   sort_lanes<T>(v, size / 2);
+  if (size == 2 * kHeld) return sort_beside<T>(v);
   sort_lanes<T>(v + size / 2, size / 2);
-  for (std::size_t i = 0; i < size / 2; ++i) compare<T>(v[i], v[size - 1 - i]);
-  sort_bitonic<T>(v, size / 2);
-  sort_bitonic<T>(v + size / 2, size / 2);
+  for (std::size_t i = 0, j = size - 1; i < kHeld; ++i, --j) {
+    compare<T>(v[i], v[j]), compare<T>(v[i + kHeld], v[j - kHeld]);
+    compare<T>(v[i], v[i + kHeld]), compare<T>(v[j - kHeld], v[j]);
+  }
+  for (std::size_t i = 0; i < size; i += kHeld) clean_held<T>(v + i);
 }
 
 }  // namespace softorder

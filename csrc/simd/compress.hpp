@@ -78,29 +78,37 @@ inline __m256 permuted(__m256 values, std::uint64_t parts) {
 }
 #endif
 
-// Appends the lanes of z that the mask names to `list`, which needs room for a pack; returns how many.
-template <class T> inline std::size_t append(T* list, Pack<T> z, Mask<T> wanted) {
+// Appends the lanes of z that bits name to `list`, which needs room for a pack; returns how many.
+template <class T> inline std::size_t append_named(T* list, Pack<T> z, unsigned bits) {
 #if defined(__AVX512F__)
-  if constexpr (is_single<T>) {
-    const __mmask16 bits = _mm512_movepi32_mask((__m512i)wanted);
-    _mm512_storeu_ps(list, _mm512_maskz_compress_ps(bits, z));
-    return static_cast<std::size_t>(__builtin_popcount(bits));
-  } else {
-    const __mmask8 bits = _mm512_movepi64_mask((__m512i)wanted);
-    _mm512_storeu_pd(list, _mm512_maskz_compress_pd(bits, z));
-    return static_cast<std::size_t>(__builtin_popcount(bits));
-  }
+  if constexpr (is_single<T>) _mm512_storeu_ps(list, _mm512_maskz_compress_ps(__mmask16(bits), z));
+  else _mm512_storeu_pd(list, _mm512_maskz_compress_pd(__mmask8(bits), z));
+  return static_cast<std::size_t>(__builtin_popcount(bits));
 #elif defined(__AVX2__)
-  const unsigned bits = lane_bits<T>(wanted);
   _mm256_storeu_ps(reinterpret_cast<float*>(list), permuted((__m256)z, kLaneSets<T>.parts[bits]));
   return static_cast<std::size_t>(__builtin_popcount(bits));
 #else
   std::size_t kept = 0;
   for (std::size_t i = 0; i < kLanes<T>; ++i) {
     list[kept] = z[i];
-    kept += wanted[i] ? 1 : 0;
+    kept += bits >> i & 1;
   }
   return kept;
+#endif
+}
+
+// The same of the lanes that a mask names.
+template <class T> inline std::size_t append(T* list, Pack<T> z, Mask<T> wanted) {
+  return append_named<T>(list, z, lane_bits<T>(wanted));
+}
+
+// The same of those where `value` is not above `limit`: AVX-512 compares into bits at once.
+template <class T> inline std::size_t append_unless_above(T* list, Pack<T> z, Pack<T> value, Pack<T> limit) {
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) return append_named<T>(list, z, _mm512_cmp_ps_mask(value, limit, _CMP_NGT_UQ));
+  else return append_named<T>(list, z, _mm512_cmp_pd_mask(value, limit, _CMP_NGT_UQ));
+#else
+  return append_named<T>(list, z, lane_bits<T>(value > limit) ^ ((1u << kLanes<T>) - 1));
 #endif
 }
 

@@ -185,17 +185,37 @@ template <class F, class T> class Forward {
       for (std::size_t i = 0; i < count; ++i) rows[i] = {k(first + i), temperature(first + i)};
       take(first, count, true);
       tile.solve(stage_ ? stage_ : scores_.row(first), rows, count);
+      ShortRow ready[Rows::kRows];
+      std::size_t together = 0;
       for (std::size_t i = 0; i < count; ++i) {
         at_ = {first + i, i * length_, a_.n};
         const Answer<T> answer = complete(rows[i]);
-        if (!direct) {
+        if (!direct || rows[i].end != Rows::End::solved) {
           finish(answer, tile.scale(i));
           continue;
         }
         note(answer);
-        write_scores<F>(whole(), p_.row(at_.row), a_.n, answer, tile.scale(i));
+        ready[together++] = {whole(), p_.row(at_.row), answer.b, tile.scale(i)};
       }
+      write_together(ready, together);
       give(first, count);
+    }
+  }
+
+  // Rows that only wait for p: the numbers that F is made of are brought to registers once for all of them.
+  struct ShortRow {
+    const T* x;
+    T* p;
+    Threshold<T> b;
+    T scale;
+  };
+
+  void write_together(const ShortRow* rows, std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i) {
+      const ShortRow row = rows[i];
+      for_packs(row.x, a_.n, [&](Pack<T> scores, std::size_t at, std::size_t lanes) {
+        store_part(row.p + at, topk_at<F>(scores, row.b, row.scale), lanes);
+      });
     }
   }
 
@@ -214,7 +234,7 @@ template <class F, class T> class Forward {
     return buffer;
   }
   bool in_place() const { return stage_ || scores_.dense(); }
-  T* whole() const { return stage_ ? stage_ + at_.staged : scores_.row(at_.row); }
+  [[gnu::always_inline]] T* whole() const { return stage_ ? stage_ + at_.staged : scores_.row(at_.row); }
 
   // Copies of rows; with -inf in the place of what the mask excludes, if that is to be hidden.
   void take(std::size_t first, std::size_t count, bool hidden) {

@@ -23,17 +23,21 @@ template <class F, class T> class Guess {
     double outer;     // further than this from b, the density is no longer typical
   };
 
-  // A root that was found for one ratio of deviation and τ serves its neighbours too.
+  // A root that was found for one ratio of deviation and τ, and one share, serves its neighbours too. `slope` and
+  // `fall`: how it changes with the ratio and with the share.
   struct Known {
-    double ratio = 0, root = 0, slope = 0;
-    bool serves(double other) const { return std::abs(other - ratio) < 0.1 * ratio; }
-    double at(double other) const { return root + slope * (other - ratio); }
+    double ratio = 0, share = 0, root = 0, slope = 0, fall = 0;
+    bool serves(double other, double other_share) const {
+      return std::abs(other - ratio) < 0.1 * ratio && beside(share, other_share);
+    }
+    double at(double other, double other_share) const {
+      return root + slope * (other - ratio) - fall * (other_share - share);
+    }
   };
 
   // b/τ for a normal row, `ratio` = deviation/τ < 3; `start` need not be near it.
   const Known& smooth(double share, double ratio, double start) {
-    quantiles(share);
-    if (!smooth_.serves(ratio)) smooth_ = find_smooth_root(share, ratio, start);
+    if (!smooth_.serves(ratio, share)) smooth_ = find_smooth_root(share, ratio, start);
     return smooth_;
   }
 
@@ -53,14 +57,25 @@ template <class F, class T> class Guess {
     double moment_noise, rank_noise;  // variances of the guess: of one score, of one rank
   };
 
-  // Rows mostly ask for the same share: remember the last one.
+  // Whether two shares are so near to each other that a few terms of a series lead from one to the other: with a
+  // mask, every row has a share of its own.
+  static bool beside(double share, double other) {
+    return std::abs(other - share) <= 0.05 * std::min(share, 1 - share);
+  }
+
+  // Rows mostly ask for the same share: remember the last one. The normal quantile, which takes longest, follows from
+  // one that was found for a share beside it.
   const Quantiles& quantiles(double share) {
-    if (share != quantiles_.share) {
-      const double bell = -Normal<double>::quantile(share), height = normal_density(bell);
-      quantiles_ = {share, bell, F::kMiddle - F::quantile(share), height, 1 + 0.5 * bell * bell,
-                    share * (1 - share) / (height * height)};
-      smooth_ = sharp_ = {};
+    if (share == quantiles_.share) return quantiles_;
+    if (!beside(found_.share, share)) {
+      const double bell = -Normal<double>::quantile(share);
+      found_ = {share, bell, normal_density(bell)};
     }
+    const double z = found_.bell, move = (found_.share - share) / found_.height;  // dz/dq = -1/f(z), f' = -z f
+    const double step = move * (1 + move * (z / 2 + move * (1 + 2 * z * z) / 6));
+    const double bell = z + step, height = found_.height * (1 - step * (z - step * (z * z - 1) / 2));
+    quantiles_ = {share, bell, F::kMiddle - F::quantile(share), height, 1 + 0.5 * bell * bell,
+                  share * (1 - share) / (height * height)};
     return quantiles_;
   }
 
@@ -74,7 +89,7 @@ template <class F, class T> class Guess {
     const bool outside = F::kTail == Tail::hyperbola && std::abs(at.own) * temperature > 4 * deviation;
     if (deviation < 3 * temperature || outside) {
       const double ratio = deviation / temperature;
-      return temperature * smooth(at.share, ratio, rough / temperature).at(ratio);
+      return temperature * smooth(at.share, ratio, rough / temperature).at(ratio, at.share);
     }
     return F::kTail == Tail::hyperbola ? deviation * sharp_root(at, temperature / deviation) : rough;
   }
@@ -144,7 +159,7 @@ template <class F, class T> class Guess {
 
   // Where the nodes are close enough to each other for F, or far enough from b.
   static Known find_smooth_root(double share, double ratio, double start) {
-    double b = start, slope = 0;
+    double b = start, slope = 0, pdf = 1;
     for (int turn = 0; turn < 3; ++turn) {
       LaneSums<F, T> sums;
       Pack<T> above{}, moment{};
@@ -157,19 +172,19 @@ template <class F, class T> class Guess {
       }
       Sums total = sums.total(0);
       total.above = sum_lanes(above);
-      slope = sum_lanes(moment) / total.pdf();
+      pdf = total.pdf(), slope = sum_lanes(moment) / pdf;
       b += step<F>(total, share);
     }
     const bool sound = std::abs(b - start) < 2 + 2 * ratio && std::abs(slope) < 5;
-    return sound ? Known{ratio, b, slope} : Known{ratio, start, start / ratio};
+    return sound ? Known{ratio, share, b, slope, 1 / pdf} : Known{ratio, share, start, start / ratio};
   }
 
   // b/deviation for a small τ (`ratio` = τ/deviation): b is near the normal quantile, and what heavy
   // tails add, F(u) - [u > 0], is an odd function of the distance, which nodes placed around b
   // integrate well. The derivative is that of the integral, so that F need not be differentiated.
   double sharp_root(const Quantiles& at, double ratio) {
-    if (!sharp_.serves(ratio)) sharp_ = find_sharp_root(at, ratio);
-    return sharp_.at(ratio);
+    if (!sharp_.serves(ratio, at.share)) sharp_ = find_sharp_root(at, ratio);
+    return sharp_.at(ratio, at.share);
   }
 
   static Known find_sharp_root(const Quantiles& at, double ratio) {
@@ -189,10 +204,15 @@ template <class F, class T> class Guess {
       if (!(value > 0 && slope > 0)) break;
       b += std::clamp(std::log(value / share) * value / slope, -1.0, 1.0);
     }
-    return {ratio, sign * b, sign * tails / (ratio * slope)};  // the tails grow like τ
+    return {ratio, at.share, sign * b, sign * tails / (ratio * slope), 1 / slope};  // the tails grow like τ
   }
 
+  struct Found {
+    double share = -1, bell = 0, height = 1;  // and the normal density there
+  };
+
   Quantiles quantiles_;
+  Found found_;
   Known smooth_, sharp_;
 };
 

@@ -132,7 +132,7 @@ template <class F, class T> struct LaneSums {
   // Adds the scores at z, some of them below b.
   [[gnu::always_inline]] Values<T> add(Pack<T> z, T scale, Mask<T> below) {
     const Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
-    add_values(at, below);
+    add_values(at, below), not_above += below;  // a mask is 0 or -1
     return at;
   }
 
@@ -148,22 +148,18 @@ template <class F, class T> struct LaneSums {
 
   // The same for far scores, where F is known better: see kReach.
   [[gnu::always_inline]] void add_far(Pack<T> z, T scale, Mask<T> below, Mask<T> far) {
+    not_above += below | ~far;
     if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
       const Pack<T> e = kept(far, exp2_minus<T>(absolute<T>(z), Pack<T>{} + scale)), square = e * e;
       share(e, below, lower, upper);
       share(square, below, lower_pdf, upper_pdf);
-      not_above += below | ~far;
-    } else if constexpr (F::kTail == Tail::gaussian) {
-      not_above += below | ~far;
     } else if constexpr (F::kTail == Tail::hyperbola) {
       constexpr T nowhere = std::numeric_limits<T>::infinity();
       add_values(F::far_values(far ? absolute<T>(z) : Pack<T>{} + nowhere, Pack<T>{} + scale), below);
-      not_above += ~(below | far);
-    } else {
+    } else if constexpr (F::kTail != Tail::gaussian) {
       Values<T> at = values_at<F, T>(z, Pack<T>{} + scale);
       at.tail = kept(far, at.tail), at.pdf = kept(far, at.pdf), at.drop = kept(far, at.drop);
       add_values(at, below);
-      not_above += ~(below | far);
     }
   }
 
@@ -189,7 +185,6 @@ template <class F, class T> struct LaneSums {
  private:
   [[gnu::always_inline]] void add_values(const Values<T>& at, Mask<T> below) {
     share(at.tail, below, lower, upper);
-    not_above += below;  // a mask is 0 or -1
     if constexpr (F::kExponential) return;
     if constexpr (F::kSplitPdf) share(at.pdf, below, lower_pdf, upper_pdf);
     else lower_pdf += at.pdf;  // of both sides: nobody asks an unsplit density for a part of them
@@ -249,8 +244,9 @@ Far sweep_far_block(const T* x, std::size_t n, Threshold<T> b, T scale, Near<T>&
   for_packs(x, n, [&](Pack<T> scores, std::size_t, std::size_t) {
     const Pack<T> z = (scores - b.centre) - b.rest;
     const Mask<T> below = (F::kMiddle == 0 ? z : z * scale) < F::kMiddle;
-    const Mask<T> far = distance<F, T>(z, temperature) > radius;  // a NaN goes to the list
-    end += append<T>(end, z, ~far);
+    const Pack<T> away = distance<F, T>(z, temperature);
+    const Mask<T> far = away > radius;
+    end += append_unless_above<T>(end, z, away, Pack<T>{} + radius);  // a NaN goes to the list
     sums.add_far(z, scale, below, far);
   });
   near.count = static_cast<std::size_t>(end - near.list);

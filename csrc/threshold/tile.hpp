@@ -12,6 +12,7 @@
 #include "threshold/far.hpp"
 #include "threshold/guess.hpp"
 #include "threshold/tile_laplace.hpp"
+#include "threshold/tile_place.hpp"
 #include "threshold/tile_step.hpp"
 
 namespace softorder {
@@ -88,15 +89,15 @@ template <class F, class T> class Tile {
   // Lanes without a row repeat the first one.
   void load_rows(const T* x, std::size_t count) {
     Pack<T> block[kRows];
-    for (std::size_t begin = 0; begin < n_; begin += kRows) {
-      const std::size_t length = std::min(kRows, n_ - begin);
-      for (std::size_t lane = 0; lane < kRows; ++lane) {
-        const T* row = x + (lane < count ? lane : 0) * n_ + begin;
-        block[lane] = length == kRows ? load(row) : load_part(row, length, -kInfinite);
-      }
-      transpose<T>(block);
-      for (std::size_t i = 0; i < length; ++i) scores_[begin + i] = block[i];
+    const auto row = [&](std::size_t lane, std::size_t begin) { return x + (lane < count ? lane : 0) * n_ + begin; };
+    std::size_t begin = 0;
+    for (; begin + kRows <= n_; begin += kRows) {
+      load_turned<T>([&](std::size_t lane) { return row(lane, begin); }, block);
+      for (std::size_t i = 0; i < kRows; ++i) scores_[begin + i] = block[i];
     }
+    if (begin == n_) return;
+    turn_each<T>([&](std::size_t lane) { return load_part(row(lane, begin), n_ - begin, -kInfinite); }, block);
+    for (std::size_t i = 0; begin + i < n_; ++i) scores_[begin + i] = block[i];
   }
 
   // ---- what depends on k, τ and how many scores take part: rows mostly share them
@@ -121,36 +122,11 @@ template <class F, class T> class Tile {
   }
 
   void set_lane(std::size_t lane, double k, double n) {
-    const Numbers& at = numbers(k, n);
+    const PlaceNumbers<T>& at = numbers_.of(k, n);
     valid_[lane] = at.valid, whole_[lane] = at.whole, part_[lane] = at.part;
     most_[lane] = at.most, most_left_[lane] = at.most_left;
     part_quantile_[lane] = at.part_quantile, low_quantile_[lane] = at.low, high_quantile_[lane] = at.high;
     own_[lane] = at.own, bell_[lane] = at.bell;
-  }
-
-  // What follows from k and n. Quantiles of F, where a bracket or a guess wants them, and of the normal density.
-  struct Numbers {
-    double k = -1, n = -1;
-    int valid = 0;
-    T whole, part, most, most_left, part_quantile, low, high, own, bell;
-  };
-
-  const Numbers& numbers(double k, double n) {
-    const double within = k > 0 ? std::min(k, n) : 0;
-    Numbers& known = numbers_[(std::size_t(within) + 5 * std::size_t(n)) % kKnown];
-    if (known.k == k && known.n == n) return known;
-    // a k that T cannot tell from a whole number, but is none, has its gap left to the search of one row
-    const bool told = k == std::round(k) || T(std::floor(k)) + T(k - std::floor(k)) != T(std::round(k));
-    known.k = k, known.n = n, known.valid = k > 0 && k < n && told ? -1 : 0;
-    if (!known.valid) n = std::max(n, 1.0), k = 0.5 * n;
-    const double whole = std::floor(k), part = k - whole, last = part > 0 ? part : 1;
-    known.whole = T(whole), known.part = T(part);
-    known.most = k < 1 ? T(k) : kInfinite, known.most_left = n - k < 1 ? T(n - k) : kInfinite;
-    known.part_quantile = T(part > 0 ? F::quantile(part) : 0);
-    known.low = T(F::quantile(1 - std::min(0.5, (1 - part) / (whole + 1))));
-    known.high = T(F::quantile(std::min(0.5, last / (n - std::ceil(k) + 1))));
-    known.own = T(F::quantile(k / n)), known.bell = T(-Normal<double>::quantile(k / n));
-    return known;
   }
 
   // ---- the starting guess
@@ -222,8 +198,9 @@ template <class F, class T> class Tile {
       const Pack<T> ratio = lane_roots<T>(variance_) / tau_;
       const double typical = sum_lanes(ratio) / double(kRows);
       if (alike_ && typical > 0.05 && valid_[0]) {
-        const auto known = guess_.smooth(k_[0] / double(n_of_[0]), typical, double(rough[0]) / temperature_[0]);
-        return tau_ * (T(known.root) + T(known.slope) * (ratio - T(known.ratio)));
+        const double share = k_[0] / double(n_of_[0]);
+        const auto& known = guess_.smooth(share, typical, double(rough[0]) / temperature_[0]);
+        return tau_ * (T(known.at(typical, share)) + T(known.slope) * (ratio - T(typical)));
       }
     }
     return rough;
@@ -477,8 +454,7 @@ template <class F, class T> class Tile {
   Pack<T> scores_[kMostScores];
   double k_[kRows] = {}, temperature_[kRows] = {};
   Mask<T> participants_{}, n_of_{};  // how many there are; of how many the numbers below are
-  static constexpr std::size_t kKnown = 64;
-  Numbers numbers_[kKnown];
+  KnownPlaces<F, T> numbers_;
   Pack<T> tau_{}, scale_{}, whole_{}, part_{}, most_{}, most_left_{};
   Pack<T> part_quantile_{}, low_quantile_{}, high_quantile_{}, own_{}, bell_{};
   Pack<T> mean_{}, variance_{}, width_{}, centre_{}, at_{}, low_{}, high_{};
