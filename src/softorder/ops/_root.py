@@ -36,9 +36,9 @@ def root(
     three that have not halved their distance, are followed by their middle. Rows that are not
     `going`, or not any more, stay where they are, whatever the others do.
     """
-    t, below, above = start, -math.inf, math.inf
-    last, before, stride = start - 1, None, _STRIDE
-    widths = [torch.full_like(start, math.inf)] * 3
+    t, below, above = start, *(torch.full_like(start, end) for end in (-math.inf, math.inf))
+    last, stride, widths = start - 1, _STRIDE, [above] * 3
+    before: Tensor | None = None
     for _ in range(most):
         value = rise(t).clamp(-_FAR, _FAR)
         before = value - 1 if before is None else before
