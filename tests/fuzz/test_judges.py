@@ -124,3 +124,11 @@ def test_a_small_density_is_not_lost_unless_it_underflows():
     answer = _solved(problem)
     assert 0 < answer.gradients["scores"].abs().max() < 1e-5
     assert _noticed(problem, gradient=torch.zeros_like)
+
+
+def test_slopes_of_cold_plans_cancel_to_the_rounding_of_what_they_missed():
+    """Gaps of 1e9 τ: P is 0 or 1 within 1e-12, and slopes of 1e-12/τ are 0 within rounding."""
+    problem = _problem("soft_permutation", "sinkhorn_sort", [1.0, 3.0, 2.0], temperature=1e-9)
+    slope = 1e-12 / problem.temperature.item()
+    assert not _noticed(problem, gradient=lambda v: v + 1e-17 * slope)
+    assert _noticed(problem, gradient=lambda v: v + 1e-3 * slope)

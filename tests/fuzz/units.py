@@ -12,7 +12,8 @@ VALUES = {torch.float64: 1e-11, torch.float32: 5e-6}
 GRADIENTS = {torch.float64: 1e-10, torch.float32: 2e-5}
 #: Layer after layer, or iteration after iteration, enlarges what rounding does.
 HARSH = {"network": 1e3, "sinkhorn": 1e3, "sinkhorn_sort": 1e3, "sorted_soft": 1e3, "soft": 10}
-_TRANSPORT = ("sinkhorn", "sinkhorn_sort")
+_TRANSPORT = ("sinkhorn", "sinkhorn_sort", "sorted_soft")
+_MISSED = 1e-12  # of its number, by the scores up to a place of a plan: the tolerance of the solver
 LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entropy")
 
 
@@ -34,9 +35,12 @@ def unit(problem, name, expected):
         # f(u), which is divided by τ, and for the gradient of τ multiplied by u
         factor = 1 + reach(problem) if name == "the gradient of temperature" else 1.0
         one = one + smallest(problem) / coldest(problem) * factor
-        if problem.operator == "soft_sort" and problem.name in _TRANSPORT:
-            # Σ_a g_a (x_i - middle) ∂P_ai/∂x_i, of slopes 1/τ, which cancel where scores are tied
-            one = one + torch.finfo(torch.float64).eps * reach(problem) * factor
+        if problem.name in _TRANSPORT:
+            # What should be 0 or 1 may be as far from it, with slopes of as much over τ. These
+            # cancel, and so do those of Σ_a g_a (x_i - middle) ∂P_ai/∂x_i where scores are tied.
+            terms = _MISSED / coldest(problem)
+            terms = terms + reach(problem) if problem.operator == "soft_sort" else terms
+            one = one + torch.finfo(torch.float64).eps * terms * factor
     return one + least(problem) + torch.zeros_like(expected)
 
 
