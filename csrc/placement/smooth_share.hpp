@@ -29,8 +29,7 @@ template <class Law> class SmoothShare {
   void rates(const Distances& at, std::size_t count, Rates& out) const {
     for (std::size_t k = 0; k < count; k += kLanes<double>) {
       const Parts parts = parts_at(at, k);
-      // a loss beyond all numbers has no gradient
-      const Pack<double> scale = parts.depth < std::numeric_limits<double>::infinity() ? 1.0 / parts.share : Pack<double>{};
+      const Pack<double> scale = 1.0 / parts.share;
       store(out.below + k, scale * parts.below);
       store(out.above + k, scale * parts.above);
     }
@@ -90,14 +89,20 @@ inline Parts near_parts(Pack<double> m, Pack<double> h) {
   return {(0.5 * m) * m, 2.0 * h * series, Pack<double>{} + 1.0, x < 0.0 ? less : more, x < 0.0 ? more : less};
 }
 
+// The Mills ratio of any a >= 0: 1/a where a² would overflow. The loss may be infinite there, its slope a is not.
+inline Pack<double> mills(Pack<double> a) {
+  const Pack<double> most = Pack<double>{} + 1e150;
+  return Normal<double>::mills(smaller<double>(a, most)) * (most / larger<double>(a, most));
+}
+
 // Elsewhere tails f M with the Mills ratio M, whose difference is then no smaller than they are, or what they leave of 1.
 // Where both thresholds are on one side, f at the nearer one, at a, is taken out.
 inline Parts wide_parts(Pack<double> p, Pack<double> q, Pack<double> w) {
-  const Pack<double> none{}, one = none + 1.0, most = none + 1e150;
+  const Pack<double> none{}, one = none + 1.0;
   const Mask<double> lower = p < 0.0, upper = q < 0.0, aside = lower | upper;
   const Pack<double> a = lower ? -p : upper ? -q : p, b = aside ? a + w : q;  // to the first and to the second one
   const Pack<double> f = aside ? one : exp_minus((0.5 * a) * a), g = exp_minus(aside ? w * (0.5 * a + 0.5 * b) : (0.5 * b) * b);
-  const Pack<double> tail = f * Normal<double>::mills(smaller<double>(a, most)), other = g * Normal<double>::mills(smaller<double>(b, most));
+  const Pack<double> tail = f * mills(a), other = g * mills(b);
   constexpr double height = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
   const Pack<double> kept = height * (tail + other);
   const Pack<double> share = aside ? tail - other : (1.0 - kept) * (1 / height);
