@@ -24,31 +24,7 @@ from PIL import Image, ImageFont
 from experiments.data import SOURCES, cifar10, cifar100, features, glyphs, idx, registries, sources
 from experiments.data.archives import Archive
 from experiments.data.fonts import SCRIPTS
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOFTORDER_DATA", str(tmp_path / "cache"))
-
-
-def write_idx(path, array):
-    head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
-    raw = head + array.astype(np.uint8).tobytes()
-    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
-
-
-def write_mnist(folder, suffix="", train=6, test=4):
-    folder.mkdir(parents=True, exist_ok=True)
-    random = np.random.default_rng(0)
-    arrays = [
-        random.integers(0, 256, (train, 28, 28)),
-        np.arange(train) % 10,
-        random.integers(0, 256, (test, 28, 28)),
-        np.arange(test) % 10,
-    ]
-    for name, array in zip(SOURCES["mnist"].files, arrays, strict=True):
-        write_idx(folder / f"{name}{suffix}", array)
-    return arrays
+from tests.experiments.written import write_mnist
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])

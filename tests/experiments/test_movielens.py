@@ -14,6 +14,7 @@ from experiments.movielens.losses import criterion
 from experiments.movielens.reading import read
 from experiments.paper import Paper
 from experiments.trials import Trials
+from tests.experiments.written import write_movielens
 
 _CONFIG = replace(
     PRESETS["paper"],
@@ -29,26 +30,8 @@ _CONFIG = replace(
 )
 
 
-def _write(folder, users=16, films=40):
-    """Users of two kinds, each of which likes one half of the films."""
-    generator = torch.Generator().manual_seed(0)
-    lines = ["user_id:token\titem_id:token\trating:float\ttimestamp:float"]
-    for user in range(users):
-        for film in torch.randperm(films, generator=generator)[:30].tolist():
-            rating = 5 if user % 2 == film % 2 else 2
-            lines.append(f"u{user}\tf{film}\t{rating}\t0")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "ml-100k.inter").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SOFTORDER_DATA", str(tmp_path / "cache"))
-
-
 def test_the_loader_says_what_it_looked_for(tmp_path):
-    ratings = movielens.load(_write(tmp_path / "here"))
+    ratings = movielens.load(write_movielens(tmp_path / "here"))
     assert ratings.shape == (16, 40)
     assert len(ratings.rating) == 16 * 30
     assert set(ratings.rating.tolist()) == {2, 5}
@@ -60,7 +43,7 @@ def test_the_loader_says_what_it_looked_for(tmp_path):
 
 
 def test_the_parts_are_apart_and_lists_are_alike(tmp_path):
-    ratings = movielens.load(_write(tmp_path))
+    ratings = movielens.load(write_movielens(tmp_path))
     parts = data.split(ratings, _CONFIG, 0)
     found = [parts.training > 0, parts.validation.relevance > 0, parts.test.relevance > 0]
     assert torch.stack(found).sum(0).max() == 1
@@ -95,7 +78,7 @@ def test_every_loss_takes_lists_with_padding(arm):
 def test_learns_and_is_read(tmp_path):
     experiment = catalogue.get("movielens")
     trials = Trials("t", experiment.config("paper"), [])
-    trial = experiment.session(_CONFIG, Setting(_write(tmp_path)), trials)
+    trial = experiment.session(_CONFIG, Setting(write_movielens(tmp_path)), trials)
     for seed in range(3):
         for arm in ("pointwise", "BPR", "NeuralNDCG"):
             trials.add(arm, seed, trial(arm, seed))
@@ -108,7 +91,7 @@ def test_learns_and_is_read(tmp_path):
 
 
 def test_the_best_epoch_is_kept(tmp_path):
-    parts = data.split(movielens.load(_write(tmp_path)), _CONFIG, 0)
+    parts = data.split(movielens.load(write_movielens(tmp_path)), _CONFIG, 0)
     outcome = training.train("softmax", parts, _CONFIG, training.Choice(0.1, 0.3), 0)
     assert training.ndcg(outcome.model, parts.validation, _CONFIG) == outcome.validation
     assert outcome.epoch in (2, 4)

@@ -11,7 +11,7 @@ from experiments.data import SOURCES
 from experiments.experiment import Setting
 from experiments.khot_vae.config import Code
 from experiments.trials import Trials
-from tests.experiments.test_data import write_mnist
+from tests.experiments.written import write_mnist, write_movielens
 
 IMAGES = {"training": 40, "test": 20, "epochs": 1, "batch": 20, "hidden": (8, 8), "seeds": 1}
 TINY = {
@@ -93,6 +93,7 @@ def data(tmp_path_factory):
     lines += ["caa K AA1", "taa T AA1", "tac T AE1 K", "taca T AE1 K AH0 # not a word"]
     (folder / "cmudict" / "cmudict.dict").write_text("\n".join(lines))
     pairs = [f"{a} {b}.\t{b} {a}!\tnote" for a in "abcde" for b in "vwxyz"]
+    write_movielens(folder / "movielens")
     (folder / "english_french").mkdir()
     with zipfile.ZipFile(folder / "english_french" / "fra-eng.zip", "w") as archive:
         archive.writestr("fra.txt", "\n".join(pairs))

@@ -132,3 +132,20 @@ def test_slopes_of_cold_plans_cancel_to_the_rounding_of_what_they_missed():
     slope = 1e-12 / problem.temperature.item()
     assert not _noticed(problem, gradient=lambda v: v + 1e-17 * slope)
     assert _noticed(problem, gradient=lambda v: v + 1e-3 * slope)
+
+
+def test_shares_are_as_good_as_the_distance_of_their_thresholds():
+    """Scores of 1e7 τ have a last digit of 2e-9 τ, and thresholds are 1/n apart at the least."""
+    scores, target = [1e7, -1e7, 0.0], torch.tensor([0, 1, 2])
+    options = {"target": target, "reduction": "none"}
+    problem = _problem("permutation_cross_entropy", "cauchy", scores, **options)
+    assert not _noticed(problem, result=lambda v: v + 1e-9)
+    assert _noticed(problem, result=lambda v: v + 1e-7)
+
+
+def test_shares_of_a_wide_gap_by_normal_are_as_good_as_the_last_digit_of_the_threshold():
+    """A last digit of 2e-15 τ, 5 τ from either side, changes by how much they move it by 1e-14."""
+    options = {"k": 2, "largest": True, "temperature": 0.1}
+    problem = _problem("log_soft_topk", "normal", [1.0, 0.9, 0.0, -0.3], **options)
+    assert not _noticed(problem, gradient=lambda v: v * (1 + 1e-11))
+    assert _noticed(problem, gradient=lambda v: v * (1 + 1e-8))

@@ -21,16 +21,21 @@ def unit(problem, name, expected):
     """One unit of a part of an answer, entry by entry.
 
     A threshold b in a wide gap is no better than its last digit, and logarithms far from it follow:
-    log p by that digit in units of τ, and the shares that both sides of the gap have in moving b.
+    log p by that digit in units of τ, and the shares that both sides of the gap have in moving b,
+    which by normal change with the distance to its edges in units of τ.
     """
     logarithms = problem.operator in LOGARITHMS
     digit = last_digit(problem) / coldest(problem) if logarithms else 0.0
     if name == "the result":
         one = accuracy(problem, VALUES) * scale_of_result(problem, expected)
-        one = one + slope_far_out(problem, expected) * digit if logarithms else one
+        slope = slope_far_out(problem, expected)
+        if problem.operator == "permutation_cross_entropy":  # of what is between two thresholds
+            slope = slope + 1 / thinnest(problem)
+        one = one + slope * digit if logarithms else one
         if problem.operator == "soft_rank" and problem.name.startswith("permutahedron"):
             one = one + last_digit(problem) / coldest(problem)  # scores/τ are projected
     else:
+        digit = digit * max(1.0, widest(problem) / 2) if problem.name == "normal" else digit
         one = (accuracy(problem, GRADIENTS) + digit) * scale_of_gradient(problem, name, expected)
         # f(u), which is divided by τ, and for the gradient of τ multiplied by u
         factor = 1 + reach(problem) if name == "the gradient of temperature" else 1.0
@@ -47,6 +52,17 @@ def unit(problem, name, expected):
 def slope_far_out(problem, logarithm):
     """Of log F(u) in u, by its value: 1 at the most, but |u| for the normal density's -u²/2."""
     return (2 * logarithm.abs()).sqrt().clamp(min=1) if problem.name == "normal" else 1.0
+
+
+def thinnest(problem):
+    """No two thresholds of neighbouring levels are nearer in τ, as no density is above 1."""
+    return 1 / max(problem.scores.shape[problem.dim], 1)
+
+
+def widest(problem):
+    """Of the gaps between neighbouring scores, in units of τ."""
+    sorted_rows = torch.where(problem.rows.isfinite(), problem.rows, math.nan).sort(-1).values
+    return min(most(sorted_rows.diff(dim=-1).nan_to_num(nan=0.0)) / coldest(problem), 1e300)
 
 
 def smallest(problem):
@@ -150,7 +166,7 @@ def reach(problem):
     """What no |u| exceeds by much."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     apart = finite.amax(-1) - finite.amin(-1) if finite.numel() else finite
-    return min(most(apart) / coldest(problem), 1e300)
+    return min(most(apart) / coldest(problem), 1e305)
 
 
 def coldest(problem):
