@@ -48,7 +48,6 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "start at τ 2": {"temperature": 2.0},
     "τ stays 0.4": {"learn_temperature": False},
     "images × 4, 8 lists, steps × 5": {"images": 384, "regroup": 8, "steps": 5_000},
-    "images × 4, 8 lists, steps × 20": {"images": 384, "regroup": 8, "steps": 20_000},
 }
 
 
