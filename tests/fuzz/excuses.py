@@ -87,9 +87,14 @@ def ends(problem):
     return problem.name == "uniform" and problem.operator in units.LOGARITHMS
 
 
+def furthest(problem):
+    """|log p| from where on p is 0 to the stated accuracy."""
+    return -math.log(units.accuracy(problem, units.VALUES))
+
+
 def cut_off(problem, logarithm):
-    """log p, or -log p, with an infinity where p is 0 to the stated accuracy."""
-    far = logarithm.abs() > -math.log(units.accuracy(problem, units.VALUES))
+    """log p, or -log p, with an infinity there."""
+    far = logarithm.abs() > furthest(problem)
     return torch.where(far, logarithm.sign() * math.inf, logarithm)
 
 
