@@ -242,6 +242,7 @@ def _all_traffic(problem, density):
     return found
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("density", _SOME)
 @pytest.mark.parametrize("n", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_no_row_takes_more_than_sixteen(pair, density, n):

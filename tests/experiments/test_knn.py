@@ -239,6 +239,7 @@ def test_bfloat16_stays_inside():
     assert torch.allclose(rounded, exact, atol=0.03)
 
 
+@pytest.mark.slow
 def test_maps_and_sweeps_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     images = data.load("digits", Setting(), 100, 0)

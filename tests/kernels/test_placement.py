@@ -123,8 +123,8 @@ import softorder as so
 from softorder.kernels import _native
 torch.set_num_threads(3)
 loss = so.losses.permutation_cross_entropy
-linear = ("laplace", 50_000, 1e-4), ("laplace", 50_000, 0.3), ("uniform", 50_000, 0.2)
-smooth = [(name, 2_000, tau) for name in ("logistic", "normal", "cauchy") for tau in (3e-3, 0.3)]
+linear = ("laplace", 30_000, 1e-4), ("laplace", 30_000, 0.3), ("uniform", 30_000, 0.2)
+smooth = [(name, 500, tau) for name in ("logistic", "normal", "cauchy") for tau in (3e-3, 0.3)]
 for method, n, temperature in (*linear, *smooth):
     torch.manual_seed(0)
     x = torch.randn(2, n, dtype=torch.float64, requires_grad=True)

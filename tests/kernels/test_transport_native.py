@@ -90,6 +90,7 @@ def test_nan_stays_in_its_row(level):
     assert torch.equal(found.rest[2:], alone.rest)
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("family", bank.FAMILIES)
 def test_converges_on_every_kind_of_row(level, family):
     for n, thresholds in ((3, 1), (30, 29), (200, 20), (120, 119)):

@@ -82,3 +82,16 @@ def test_a_plan_that_is_too_large_is_refused():
     ranks = so.soft_rank(x, method=so.Sinkhorn(max_entries=20_000), temperature=1e-3)
     with pytest.raises(ValueError, match="max_entries"):  # the second derivatives' plan is whole
         torch.autograd.grad(ranks.sum(), x, create_graph=True)
+
+
+def test_steps_beyond_the_largest_number_are_certain():
+    scores = torch.finfo(torch.float64).max * torch.linspace(-1, 1, 300, dtype=torch.float64)
+    ranks = so.soft_rank(scores, method="sinkhorn_sort", temperature=0.2)
+    torch.testing.assert_close(ranks, torch.arange(1, 301).double())
+
+
+@pytest.mark.parametrize("apart", [1.0, 1e9, 1e200])
+def test_what_is_far_away_rounds_nothing_of_what_is_near(apart):
+    scores = torch.tensor([-apart, apart], dtype=torch.float64).repeat(150)
+    ranks = so.soft_rank(scores, method="sinkhorn_sort", temperature=0.2)
+    torch.testing.assert_close(ranks, torch.where(scores < 0, 75.5, 225.5).double())

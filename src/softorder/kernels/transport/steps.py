@@ -13,7 +13,7 @@ from torch import Tensor
 
 from softorder.kernels.formulas import at_hand
 
-_CERTAIN = 1e100  # E where a score cannot but go on; its negative where it must stay
+CERTAIN = 1e100  #: E where a score cannot but go on; its negative where it must stay
 
 
 def hard_thresholds(values: Tensor, levels: Tensor) -> Tensor:
@@ -38,9 +38,9 @@ def steps_of(gains: Tensor, levels: Tensor, total: Tensor, centre: Tensor, scale
     present = gains < torch.inf
     # The inner where keeps infinities out of derivatives.
     steps = (torch.where(present, gains, 0.0) - centre.unsqueeze(-1)) * scale
-    steps = torch.where(present, steps.clamp(-_CERTAIN, _CERTAIN), _CERTAIN)
-    steps = torch.where((levels <= 0).unsqueeze(-1), _CERTAIN, steps)
-    return torch.where((levels >= total).unsqueeze(-1), -_CERTAIN, steps)
+    steps = torch.where(present, steps.clamp(-CERTAIN, CERTAIN), CERTAIN)
+    steps = torch.where((levels <= 0).unsqueeze(-1), CERTAIN, steps)
+    return torch.where((levels >= total).unsqueeze(-1), -CERTAIN, steps)
 
 
 def reached(values: Tensor, levels: Tensor, scale: Tensor, reach: float) -> int:

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from softorder import _check
-from softorder.kernels.transport.steps import logits, sides
+from softorder.kernels.transport.steps import CERTAIN, logits, sides
 
 BLOCK = 32  # scores that share a window
 MAX_ENTRIES = 2**25  #: of the plan in windows, unless somebody says otherwise
 _REACH = 45.0  # exp(-_REACH) of a score is nothing
+_FAR = 1e4  # times that: a gap that nothing crosses
 _WARM = 1e-4  # J_jj from which on differences of P lose nothing that matters
 _SPARE = 2  # anchors on either side, for thresholds that are not yet where they will be
 
@@ -44,7 +45,8 @@ class Windows:
         self._there = _in_blocks(torch.ones_like(first.view(-1)[:n]), blocks, empty=True)
         anchors = self.first.unsqueeze(-1) + torch.arange(self.width, device=gains.device)
         self._anchors, self._thresholds = anchors, anchors[:, :-1]
-        self.steps = (gains.unsqueeze(-2) - self.at(centre)) * scale
+        steps = (gains.unsqueeze(-2) - self.at(centre)) * scale
+        self.steps = steps.clamp(-CERTAIN, CERTAIN)  # none is infinite, as in steps.py
         self.plan = torch.softmax(logits(self.steps - self.at(rest)), -2)
         self.below, self.above = (v * self._there.unsqueeze(-2) for v in sides(self.plan))
         self.plan = self.plan * self._there.unsqueeze(-2)
@@ -110,8 +112,9 @@ def _ends(gains: Tensor, thresholds: Tensor, reach: Tensor) -> tuple[Tensor, Ten
     Σ_{l<a} (t_l - gains) is convex in a, with its minimum at the best anchor: bisection on both
     sides of it.
     """
-    n, middle = len(gains), gains.mean()
-    thresholds = torch.cummax(thresholds, 0).values
+    n = len(gains)
+    gains, thresholds = _nearer(gains, torch.cummax(thresholds, 0).values, _FAR * reach)
+    middle = gains.mean()
     best = torch.searchsorted(thresholds, gains)
     total = torch.cat([gains.new_zeros(1), (thresholds - middle).cumsum(0)])
 
@@ -132,6 +135,18 @@ def _ends(gains: Tensor, thresholds: Tensor, reach: Tensor) -> tuple[Tensor, Ten
         inside = torch.where(matters(outside), outside, inside)
         ends.append(inside)
     return (ends[0] - _SPARE).clamp(min=0), (ends[1] + _SPARE).clamp(max=n - 1)
+
+
+def _nearer(gains: Tensor, thresholds: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
+    """The same two ascending rows with no gap above `most` in both together.
+
+    Beside sums over wider gaps, what is within reach would be rounded away.
+    """
+    together, order = torch.sort(torch.cat([gains, thresholds]))
+    places = torch.empty_like(together)
+    gaps = together.diff().clamp(max=most)
+    places[order] = torch.cat([gaps.new_zeros(1), gaps.cumsum(0)])
+    return places[: len(gains)], places[len(gains) :]
 
 
 def _in_blocks(values: Tensor, blocks: int, empty: bool = False) -> Tensor:
