@@ -15,14 +15,17 @@ from tests.laws.registry import TOPK, cases
 
 #: served by the code of the method "sinkhorn", which picks among them by operator
 _FORMS = ("soft", "sorted_soft", "sinkhorn_sort")
+_SUMS = ("fsum", "fsum_inverse", "soft_quantile")
 
 
 def _alike(case):
-    """Served by code that the laws meet elsewhere: F-sums are those of ranks and quantiles, and
-    the orders of smooth densities differ in how F is summed, which has tests of its own."""
-    sums = case.operator in ("fsum", "fsum_inverse") and case.name not in ("laplace", "student")
+    """Served by code that the laws meet elsewhere: F-sums are those of ranks and quantiles, these
+    are the roots of sorts, the orders of smooth densities differ in how F is summed, which has
+    tests of its own, and with two anchors transport is logistic."""
+    sums = case.operator in _SUMS and case.name not in ("laplace", "student")
     smooth = case.operator not in TOPK and case.name in ("normal", "cauchy")
-    return sums or smooth or case.name in _FORMS
+    two_anchors = case.operator in TOPK and case.name == "sinkhorn"
+    return sums or smooth or two_anchors or case.name in _FORMS
 
 
 def _before_methods(law):
