@@ -149,3 +149,13 @@ def test_shares_of_a_wide_gap_by_normal_are_as_good_as_the_last_digit_of_the_thr
     problem = _problem("log_soft_topk", "normal", [1.0, 0.9, 0.0, -0.3], **options)
     assert not _noticed(problem, gradient=lambda v: v * (1 + 1e-11))
     assert _noticed(problem, gradient=lambda v: v * (1 + 1e-8))
+
+
+def test_points_in_a_wide_gap_by_normal_move_with_shares_of_their_last_digit():
+    """A last digit of 1e-10 around 1e6 is 1e-6 τ, 45 τ from either side: shares of 1/2 ± 1e-5."""
+    scores, options = [1e6 - 9e-3, 1e6, 1e6 + 9e-3, 1e6 + 18e-3], {"q": 0.5, "temperature": 1e-4}
+    problem = _problem("soft_quantile", "normal", scores, **options)
+    assert not _noticed(problem, gradient=lambda v: v * (1 + 1e-5))
+    assert _noticed(problem, gradient=lambda v: v * (1 + 1e-2))
+    logistic = _problem("soft_quantile", "logistic", scores, **options)
+    assert _noticed(logistic, gradient=lambda v: v * (1 + 1e-5))

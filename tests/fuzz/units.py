@@ -15,6 +15,7 @@ HARSH = {"network": 1e3, "sinkhorn": 1e3, "sinkhorn_sort": 1e3, "sorted_soft": 1
 _TRANSPORT = ("sinkhorn", "sinkhorn_sort", "sorted_soft")
 _MISSED = 1e-12  # of its number, by the scores up to a place of a plan: the tolerance of the solver
 LOGARITHMS = ("log_soft_topk", "top_k_cross_entropy", "permutation_cross_entropy")
+POINTS = ("soft_sort", "soft_quantile", "fsum_inverse")  # on the line of the scores
 
 
 def unit(problem, name, expected):
@@ -22,7 +23,7 @@ def unit(problem, name, expected):
 
     A threshold b in a wide gap is no better than its last digit, and logarithms far from it follow:
     log p by that digit in units of τ, and the shares that both sides of the gap have in moving b,
-    which by normal change with the distance to its edges in units of τ.
+    or a point of a soft sort, which by normal change with the distance to its edges in units of τ.
     """
     logarithms = problem.operator in LOGARITHMS
     digit = last_digit(problem) / coldest(problem) if logarithms else 0.0
@@ -35,6 +36,8 @@ def unit(problem, name, expected):
         if problem.operator == "soft_rank" and problem.name.startswith("permutahedron"):
             one = one + last_digit(problem) / coldest(problem)  # scores/τ are projected
     else:
+        if problem.operator in POINTS and problem.name == "normal":
+            digit = float64_digit(problem) / coldest(problem)
         digit = digit * max(1.0, widest(problem) / 2) if problem.name == "normal" else digit
         one = (accuracy(problem, GRADIENTS) + digit) * scale_of_gradient(problem, name, expected)
         # f(u), which is divided by τ, and for the gradient of τ multiplied by u
@@ -94,7 +97,7 @@ def scale_of_result(problem, expected):
         return 1.0
     if problem.operator in ("soft_rank", "fsum", "laplace_sum"):
         return float(max(n, 1))
-    if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+    if problem.operator in POINTS:
         finite = torch.where(problem.scores.isfinite(), problem.scores.double(), 0.0)
         largest = most(finite) + most(problem.temperature) * math.log(n + 2)
         return expected.abs().clamp(min=largest)  # their sum may overflow
@@ -104,7 +107,7 @@ def scale_of_result(problem, expected):
 def scale_of_gradient(problem, name, expected):
     """The largest one; and 1/τ, wherever a score has others or the threshold near it."""
     rows, tau = problem.rows, problem.temperature
-    if problem.operator in ("soft_sort", "soft_quantile", "fsum_inverse"):
+    if problem.operator in POINTS:
         if name == "the gradient of temperature" and problem.name == "cauchy":
             # Σ f u/Σ f, and far away all u are much alike, on both sides of t
             return most(expected) + 1 + reach(problem)
