@@ -26,6 +26,7 @@
 
 #include "fsum/cauchy_law.hpp"
 #include "fsum/moments.hpp"
+#include "fsum/short_row.hpp"
 #include "fsum/tree.hpp"
 #include "team.hpp"
 
@@ -69,9 +70,8 @@ template <class T, class Precision = T> class CauchySources {
     const double width = box_width(Tables::kBox * tau_);
     const auto [low, top] = std::minmax({Tree<T>::top_of(x_, m_, width), Tree<U>::top_of(t, n, width)});
     if (low < 0 || n == 0 || m_ <= kFew / n) {
-      return team_.split(n, [&](std::size_t begin, std::size_t end, int) {
-        add_terms<kSloped>(t, begin, end, 0, m_, weights_, kernel);
-      });
+      if (short_.empty() && m_ > 0) short_ = ShortRow(x_, weights_, m_);
+      return team_.split(n, [&](std::size_t begin, std::size_t end, int) { all_pairs<kSloped>(t, begin, end, kernel); });
     }
     Tree<T> sources(x_, width);
     Tree<U> targets(t, width);
@@ -235,20 +235,42 @@ template <class T, class Precision = T> class CauchySources {
                  const Kernel& kernel) {
     for (std::size_t j = begin; j < end; ++j) {
       const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
-      Pack<double> total{}, slope{}, bend{};
+      Term total;
       for (std::size_t i = from; i < to; i += kLanes<double>) {
         const std::size_t count = std::min(kLanes<double>, to - i), there = std::min(kLanes<double>, m_ - i);
-        const Pack<double> u = -inverse_ * differences(x_, i, there, value, rest), w = weights.load(i, count);
-        total += w * kernel(u);
-        if (!kSloped) continue;
-        const Pack<double> h = w * Kernel::pi_pdf(u);
-        slope += h, bend += h * Kernel::fall(u);
+        total.template add<kSloped>(-inverse_ * differences(x_, i, there, value, rest), weights.load(i, count), kernel);
       }
-      values_[j] += sum_lanes(total);
-      if (!kSloped) continue;
-      slopes_[j] += std::numbers::inv_pi * sum_lanes(slope);
-      bends_[j] += std::numbers::inv_pi * sum_lanes(bend);
+      keep<kSloped>(j, total);
     }
+  }
+
+  template <bool kSloped, class U>
+  void all_pairs(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel) {
+    for (std::size_t j = begin; j < end; ++j) {
+      Term total;
+      short_.each(double(t.value[j]), t.rest ? double(t.rest[j]) : 0.0, [&](Pack<double> apart, Pack<double> w) {
+        total.template add<kSloped>(-inverse_ * apart, w, kernel);
+      });
+      keep<kSloped>(j, total);
+    }
+  }
+
+  struct Term {
+    Pack<double> value{}, slope{}, bend{};
+
+    template <bool kSloped> [[gnu::always_inline]] void add(Pack<double> u, Pack<double> w, const Kernel& kernel) {
+      value += w * kernel(u);
+      if (!kSloped) return;
+      const Pack<double> h = w * Kernel::pi_pdf(u);
+      slope += h, bend += h * Kernel::fall(u);
+    }
+  };
+
+  template <bool kSloped> void keep(std::size_t j, const Term& total) {
+    values_[j] += sum_lanes(total.value);
+    if (!kSloped) return;
+    slopes_[j] += std::numbers::inv_pi * sum_lanes(total.slope);
+    bends_[j] += std::numbers::inv_pi * sum_lanes(total.bend);
   }
 
   template <bool kSloped, class U, class Target>
@@ -271,6 +293,7 @@ template <class T, class Precision = T> class CauchySources {
   std::size_t m_;
   double tau_, inverse_;
   Team team_;
+  ShortRow short_;
   Vector<double> before_;                  // the weight of the first sources
   Vector<double> steps_, values_, slopes_, bends_;  // of the targets
   Vector<Vector<double>> moments_;         // [level][box][term], the widest first

@@ -42,11 +42,21 @@ template <class Law> struct SmoothKernel {
   double reach(double d) const { return Smooth<Law>::reach(d, moment); }
 
   Pack<double> operator()(Pack<double> u) const {
+    switch (derivative) {
+      case 0: return of<0>(u);
+      case 1: return of<1>(u);
+      case 2: return of<2>(u);
+      default: return of<3>(u);
+    }
+  }
+
+  // The same, with the derivative known to the compiler.
+  template <int kDerivative> [[gnu::always_inline]] Pack<double> of(Pack<double> u) const {
     const Values<double> v = Law::values(absolute<double>(u), Pack<double>{} + Law::kUnit);
     Pack<double> g = v.pdf;
-    if (derivative == 0) g = u < 0 ? v.tail : -v.tail;
-    if (derivative == 2) g = u < 0 ? v.drop : -v.drop;
-    if (derivative == 3) g = v.pdf * (Law::kThird[0] + Law::kThird[1] * v.third);
+    if constexpr (kDerivative == 0) g = u < 0 ? v.tail : -v.tail;
+    if constexpr (kDerivative == 2) g = u < 0 ? v.drop : -v.drop;
+    if constexpr (kDerivative == 3) g = v.pdf * (Law::kThird[0] + Law::kThird[1] * v.third);
     for (int m = 0; m < moment; ++m) g *= u;
     return g;
   }

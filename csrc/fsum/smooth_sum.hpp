@@ -34,6 +34,7 @@
 
 #include "fsum/boxes.hpp"
 #include "fsum/moments.hpp"
+#include "fsum/short_row.hpp"
 #include "fsum/smooth_law.hpp"
 #include "team.hpp"
 
@@ -157,6 +158,7 @@ template <class Law, class T> class SmoothSources {
 
  private:
   static constexpr std::size_t kFew = 1 << 16;
+  static constexpr int kAny = -1;  // a derivative that is known at run time
 
   template <bool kSloped, class U, class Write>
   void find(const Places<U>& t, std::size_t n, const Kernel& kernel, Tables& tables, Write write) {
@@ -174,8 +176,9 @@ template <class Law, class T> class SmoothSources {
       const bool ready = tables.ready(kernel, width / tau_);
       if (by_boxes(targets, n, kernel, ready)) return through_boxes<kSloped>(t, targets, kernel, tables, write);
     }
+    if (few && short_.empty() && m_ > 0) short_ = ShortRow(x_, weights_, m_);
     team_.split(n, [&](std::size_t begin, std::size_t end, int) {
-      directly<kSloped>(t, begin, end, kernel, write, few);
+      few ? all_pairs<kSloped>(t, begin, end, kernel, write) : directly<kSloped>(t, begin, end, kernel, write);
     });
   }
 
@@ -187,29 +190,59 @@ template <class Law, class T> class SmoothSources {
 
   double step(std::size_t below) const { return weights_.data ? steps_[below] : double(below); }
 
-  template <bool kSloped, class U, class Write>
-  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write,
-                bool all = false) const {
+  // Calls visit(j, below) for every target; `below` sources are not above it.
+  // By u, as the terms: a difference that underflows in units of τ is none.
+  template <class U, class Visit> void for_targets(const Places<U>& t, std::size_t begin, std::size_t end, Visit visit) const {
     if (begin == end) return;
-    // By u, as the terms: a difference that underflows in units of τ is none.
     std::size_t below = partition_point(m_, [&](std::size_t i) { return t.minus(begin, x_, i) * inverse_ >= 0; });
     for (std::size_t j = begin; j < end; ++j) {
       while (below < m_ && t.minus(j, x_, below) * inverse_ >= 0) ++below;
-      const Term found = around<kSloped>(t, j, below, kernel, all);
+      visit(j, below);
+    }
+  }
+
+  template <bool kSloped, class U, class Write>
+  void all_pairs(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write) const {
+    switch (kernel.derivative) {
+      case 0: return all_pairs<kSloped, 0>(t, begin, end, kernel, write);
+      case 1: return all_pairs<false, 1>(t, begin, end, kernel, write);
+      case 2: return all_pairs<false, 2>(t, begin, end, kernel, write);
+      default: return all_pairs<false, 3>(t, begin, end, kernel, write);
+    }
+  }
+
+  template <bool kSloped, int kDerivative, class U, class Write>
+  void all_pairs(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write) const {
+    const auto visit = [&](std::size_t j, std::size_t below) {
+      Term total;
+      short_.each(double(t.value[j]), t.rest ? double(t.rest[j]) : 0.0, [&](Pack<double> apart, Pack<double> w) {
+        add_terms<kSloped, kDerivative>(apart, w, kernel, total);
+      });
+      const double slope = kSloped ? sum_lanes(total.slope) : 0.0, bend = kSloped ? sum_lanes(total.bend) : 0.0;
+      write(j, kDerivative == 0 ? step(below) : 0.0, sum_lanes(total.value), slope, bend);
+    };
+    if (kDerivative == 0) return for_targets(t, begin, end, visit);
+    for (std::size_t j = begin; j < end; ++j) visit(j, 0);
+  }
+
+  template <bool kSloped, class U, class Write>
+  void directly(const Places<U>& t, std::size_t begin, std::size_t end, const Kernel& kernel, Write write) const {
+    for_targets(t, begin, end, [&](std::size_t j, std::size_t below) {
+      const Term found = around<kSloped>(t, j, below, kernel);
       const double slope = kSloped ? sum_lanes(found.slope) : 0.0, bend = kSloped ? sum_lanes(found.bend) : 0.0;
       write(j, kernel.derivative == 0 ? step(below) : 0.0, sum_lanes(found.value), slope, bend);
-    }
+    });
   }
 
   // Σ w_i G over the sources near a target, `below` of which are not above it.
   template <bool kSloped, class U>
-  Term around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel, bool all) const {
+  Term around(const Places<U>& t, std::size_t j, std::size_t below, const Kernel& kernel) const {
     double nearest = std::numeric_limits<double>::infinity();
     std::size_t left = below;
     while (kernel.moment > 0 && left > 0 && t.minus(j, x_, left - 1) == 0) --left;  // those add 0
     if (left > 0) nearest = t.minus(j, x_, left - 1);
     if (below < m_) nearest = std::min(nearest, -t.minus(j, x_, below));
-    const double radius = all ? std::numeric_limits<double>::infinity() : kernel.reach(nearest * inverse_) * tau_;
+    const double radius = kernel.reach(nearest * inverse_) * tau_;
     Term total;
     for (std::size_t i = below; i < m_ && -t.minus(j, x_, i) <= radius; i += kLanes<double>) {
       add_terms<kSloped>(t, j, i, std::min(kLanes<double>, m_ - i), kernel, total);
@@ -224,14 +257,23 @@ template <class Law, class T> class SmoothSources {
 
   template <bool kSloped, class U>
   void add_terms(const Places<U>& t, std::size_t j, std::size_t from, std::size_t count, const Kernel& kernel, Term& total) const {
-    const Pack<double> most = Pack<double>{} + 1e9;
     const double value = double(t.value[j]), rest = t.rest ? double(t.rest[j]) : 0.0;
-    const Pack<double> u = smaller<double>(larger<double>(-inverse_ * differences(x_, from, count, value, rest), -most), most);
-    const Pack<double> w = weights_.load(from, count);
-    if (!kSloped) return void(total.value += w * kernel(u));
-    const Values<double> v = Law::values(absolute<double>(u), Pack<double>{} + Law::kUnit);
-    total.value += w * (u < 0 ? v.tail : -v.tail);
-    total.slope += w * v.pdf, total.bend += w * (u < 0 ? v.drop : -v.drop);
+    add_terms<kSloped, kAny>(differences(x_, from, count, value, rest), weights_.load(from, count), kernel, total);
+  }
+
+  // A pack of them, given x_i - t.
+  template <bool kSloped, int kDerivative>
+  [[gnu::always_inline]] void add_terms(Pack<double> apart, Pack<double> w, const Kernel& kernel, Term& total) const {
+    const Pack<double> most = Pack<double>{} + 1e9;
+    const Pack<double> u = smaller<double>(larger<double>(-inverse_ * apart, -most), most);
+    if constexpr (!kSloped) {
+      if constexpr (kDerivative == kAny) total.value += w * kernel(u);
+      else total.value += w * kernel.template of<kDerivative>(u);
+    } else {
+      const Values<double> v = Law::values(absolute<double>(u), Pack<double>{} + Law::kUnit);
+      total.value += w * (u < 0 ? v.tail : -v.tail);
+      total.slope += w * v.pdf, total.bend += w * (u < 0 ? v.drop : -v.drop);
+    }
   }
 
   // ---- boxes ----
@@ -403,6 +445,7 @@ template <class Law, class T> class SmoothSources {
   std::size_t m_;
   double tau_, inverse_;
   Team team_;
+  ShortRow short_;
   Vector<double> steps_;  // the weight of the first sources
   Boxes boxes_;
   Vector<Vector<double>> moments_;  // [level][box][term]
