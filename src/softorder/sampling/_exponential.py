@@ -72,7 +72,7 @@ class ExponentialDesign(Design):
 
     def joint(self) -> Tensor:
         s, g = self._subsets.shares(), self._subsets.weight
-        pairs = (s * g.unsqueeze(-2)) @ s.transpose(-1, -2)
+        pairs = self._subsets.pairs(s)
         if self._c is not None:
             c = self._c.unsqueeze(-1).to(s.dtype)
             weighted = g * self._subsets.through(self._c)

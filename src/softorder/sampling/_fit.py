@@ -2,9 +2,9 @@
 
 Newton's method on logit m(u) = logit π from u = logit π, which is right as V = Σ π(1-π) grows.
 Log-odds are nearly linear in u, so it does not overshoot. The derivative of m is the covariance
-matrix of a conditional Poisson design, never formed: products with it cost O(n), and conjugate
-gradients need a handful of them, since it is nearly diagonal. Other laws of `_exponential` are near
-enough for its inverse to serve them too.
+matrix of a conditional Poisson design. Products with it cost O(n), and conjugate gradients need a
+handful of them, since it is nearly diagonal; that of short rows is formed, and factored once. Other
+laws of `_exponential` are near enough for its inverse to serve them too.
 
 The root is found without derivatives. As many steps once more, with the inverse held constant, put
 them back: du/dπ = m'(u)^-1, exactly for conditional Poisson with its two steps to second order.
@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions.utils import lazy_property
 
 from softorder import _check
 from softorder.kernels._compiler import outside_graphs
@@ -26,6 +27,7 @@ from softorder.kernels.subsets.circle import Share, Subsets, tilt
 _TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-9}  # of log-odds
 _STEPS = 60
 _PRODUCTS = 50
+_FORMED = 4e6  # n³ of all rows, up to which a matrix costs less to factor than products do
 _TIGHT, _LOOSE = 1e-27, 1e-9  # the latter for steps that the next one puts right
 _TINY = torch.finfo(torch.float64).tiny
 
@@ -52,12 +54,13 @@ def fit(probs: Tensor, size: Tensor, mean: Mean, start: Tensor | None = None) ->
             missing, error = _missing(now, subsets.inclusion, wanted, free)
             if error <= _TOLERANCE[precision] or (error <= 1e-9 and error >= last / 2):
                 break  # as far as rounding lets it
-            u = tilt(u + Inverse(subsets, free).solve(missing, _LOOSE), size)
+            u = tilt(u + Inverse(subsets, free, uses=1).solve(missing, _LOOSE), size)
             first, steps, last = error if steps == 0 else first, steps + 1, error
     if not (probs.requires_grad and torch.is_grad_enabled()):
         return u
-    inverse = Inverse(subsets, free)
-    for _ in range(_steps_again(first, error, steps, precision)):
+    again = _steps_again(first, error, steps, precision)
+    inverse = Inverse(subsets, free, uses=2 * again)
+    for _ in range(again):
         u = u + inverse(torch.where(free, probs - mean(u, size, precision)[0].inside, 0.0))
         u = torch.where(free, u, u.detach())
     return u
@@ -88,25 +91,49 @@ class Inverse:
     """Solves Cov(x) w = v, for Σ v = 0; w has mean 0 if units count by their variances d.
 
     For other v it is P C⁺ Pᵀ with P = 1 - 1 dᵀ/Σd, a symmetric matrix.
+
+    Args:
+        uses: how often it will be asked, there and back.
     """
 
-    def __init__(self, subsets: Subsets, free: Tensor) -> None:
+    def __init__(self, subsets: Subsets, free: Tensor, uses: int) -> None:
         self.subsets, self.free = subsets, free
+        self.is_formed = free.numel() * free.shape[-1] ** 2 <= _FORMED * uses
         inside, outside = (v.detach() for v in subsets.inclusion)
-        variance = torch.where(free, inside * outside, 0.0)
-        self.scale = torch.where(variance > 0, variance.reciprocal(), 0.0)
-        self.share = variance / variance.sum(-1, keepdim=True).clamp(min=_TINY)
+        self.variance = torch.where(free, inside * outside, 0.0)
+        self.scale = torch.where(self.variance > 0, self.variance.reciprocal(), 0.0)
+        self.share = self.variance / self.variance.sum(-1, keepdim=True).clamp(min=_TINY)
 
     def __call__(self, values: Tensor) -> Tensor:
         return _Solve.apply(values, self)
 
     def solve(self, values: Tensor, least: float = _TIGHT) -> Tensor:
+        values = torch.where(self.free, values, 0.0)
+        values = values - self.share * values.sum(-1, keepdim=True)
+        result = self._by_factors(values) if self.is_formed else self._by_products(values, least)
+        return torch.where(self.free, result - (self.share * result).sum(-1, keepdim=True), 0.0)
+
+    @lazy_property
+    def _factors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """√(1/d) and the LU factors of (C + d dᵀ/Σd)/√(d dᵀ), which is nearly 1 and has an inverse.
+
+        From Σ v = 0 follows dᵀw = 0, and then C w = v. Units that are certain stand alone.
+        """
+        root = self.scale.sqrt()
+        matrix = self.subsets.covariance() + self.share.unsqueeze(-1) * self.variance.unsqueeze(-2)
+        matrix = root.unsqueeze(-1) * matrix * root.unsqueeze(-2)
+        alone = torch.where(root > 0, 0.0, 1.0)
+        return root, *torch.linalg.lu_factor(matrix + torch.diag_embed(alone))
+
+    def _by_factors(self, values: Tensor) -> Tensor:
+        root, *factors = self._factors
+        return root * torch.linalg.lu_solve(*factors, (root * values).unsqueeze(-1)).squeeze(-1)
+
+    def _by_products(self, residual: Tensor, least: float) -> Tensor:
         """Conjugate gradients, preconditioned by the variances, all rows at once.
 
         They end where the square of the residual is below `least` of what it was.
         """
-        values = torch.where(self.free, values, 0.0)
-        residual = values - self.share * values.sum(-1, keepdim=True)
         result, direction = torch.zeros_like(residual), torch.zeros_like(residual)
         power = torch.ones_like(residual[..., :1])
         first = None
@@ -122,7 +149,7 @@ class Inverse:
             bend = (direction * pushed).sum(-1, keepdim=True)
             step = torch.where(going & (bend > 0), power / bend, 0.0)
             result, residual = result + step * direction, residual - step * pushed
-        return torch.where(self.free, result - (self.share * result).sum(-1, keepdim=True), 0.0)
+        return result
 
 
 class _Solve(torch.autograd.Function):

@@ -125,6 +125,17 @@ class Subsets:
         mean = (inside * values).sum(-1, keepdim=True)
         return self.pair_sums(values).inside - inside * mean
 
+    def pairs(self, shares: Tensor) -> Tensor:
+        """Σ_l g_l s_il s_jl, (..., n, n), complex; the real part is P(x_i = x_j = 1) for j ≠ i."""
+        return (shares * self.weight.unsqueeze(-2)) @ shares.transpose(-1, -2)
+
+    def covariance(self) -> Tensor:
+        """Cov(x), (..., n, n): Re Σ_l g_l s_il s_jl - π_i π_j, and π_i (1 - π_i) at j = i."""
+        inside, outside = self.inclusion
+        found = self.pairs(self.shares()).real - inside.unsqueeze(-1) * inside.unsqueeze(-2)
+        found.diagonal(dim1=-2, dim2=-1).copy_(inside * outside)
+        return found
+
     def shares(self) -> Tensor:
         """s_il = σ(u_i + i t_l), (..., n, points), complex."""
         p, q = self.p.unsqueeze(-1), self.q.unsqueeze(-1)
