@@ -136,9 +136,11 @@ def _memory(results: Results) -> list[str]:
     told = (
         f"Bytes per score at {rows:,}×{n:,}: the peak of a forward call, its result included, and "
         "what is kept for backward; a float32 has 4. Shown is what keeps more than twice its input "
-        f"beyond what its formula needs: {len(marked)} of {len(results['memory'])} lines of the "
-        "map."
+        f"beyond what its formula needs: {len(marked) or 'none'} of {len(results['memory'])} lines "
+        "of the map."
     )
+    if not marked:
+        return [told]
     found = Table(["operator", "method", "peak, forward", "kept", "needs"])
     for one in marked:
         peak = "" if one["forward"] is None else f"{one['forward'] / rows / n:.1f}"
