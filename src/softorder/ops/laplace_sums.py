@@ -7,6 +7,7 @@ from torch import Tensor
 
 from softorder import _axis, _check
 from softorder.densities import BUILT_IN
+from softorder.kernels._moved import moved, narrow
 from softorder.kernels.sort import sort
 from softorder.relaxations.sums import fsum
 
@@ -56,9 +57,9 @@ def laplace_sum(
     rows = torch.broadcast_shapes(*(v.shape[:-1] for v in (sources, *others)), tau.shape)
     x, x_order = _ordered(sources, rows)
     t, t_order = _ordered(targets, rows)
-    w = None if weights is None else _wide(weights, rows).gather(-1, x_order)
+    w = None if weights is None else _in_order(_wide(weights, rows), x_order)
     total = 2 * fsum(x, t, w, tau, BUILT_IN["laplace"], derivative=1)
-    return torch.empty_like(total).scatter(-1, t_order, total).to(sources.dtype)
+    return moved(total, t_order, narrow(t_order), back=True).to(sources.dtype)
 
 
 def _wide(value: Tensor, rows: torch.Size) -> Tensor:
@@ -69,4 +70,8 @@ def _wide(value: Tensor, rows: torch.Size) -> Tensor:
 def _ordered(value: Tensor, rows: torch.Size) -> tuple[Tensor, Tensor]:
     value = _wide(value, rows)
     order = sort(value).order
-    return value.gather(-1, order), order
+    return _in_order(value, order), order
+
+
+def _in_order(value: Tensor, order: Tensor) -> Tensor:
+    return moved(value, order, narrow(order), back=False)

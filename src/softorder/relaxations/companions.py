@@ -38,7 +38,7 @@ def by_sums(
     """The first k of P y for scores (..., n) and values (..., m, n): (..., m, k) in float64."""
     x = scores.double()
     rows = sort_rows(x)
-    x, y = x.gather(-1, rows.order), _ordered(values.double(), rows)
+    x, y = rows.in_order(x), _ordered(values.double(), rows)
     levels = levels_of(rows, descending, k).double()
     below, span = _below(x, y, rows, levels, temperature, density)
     shares = _means(below[..., 1:] - below[..., :-1], span)
@@ -52,7 +52,7 @@ def between(scores: Tensor, places: Tensor, temperature: Tensor, density: Densit
     """
     x = scores.double()
     rows, m = sort_rows(x), places.shape[-1]
-    x = x.gather(-1, rows.order)
+    x = rows.in_order(x)
     levels = torch.cat([places, places + 1], -1).expand(*x.shape[:-1], -1)
     levels, order = levels.sort()
     below, span = _below(x, x.unsqueeze(-2), rows, levels, temperature, density)

@@ -120,7 +120,7 @@ class FSumMethod(Method):
         t = torch.where(finite, points, 0.0)
         order = sort(t).order
         t, order = (v.expand(*scores.shape[:-1], -1) for v in (t.gather(-1, order), order))
-        x = scores.gather(-1, rows.order)
+        x = rows.in_order(scores)
         below = fsum(x, t, None, temperature, self.density, counts=(rows.count, None))
         below = torch.empty_like(below).scatter(-1, order, below)
         ends = torch.where(points > 0, rows.middle_of_certain, torch.zeros_like(t))
@@ -145,7 +145,7 @@ class FSumMethod(Method):
         Anything for what takes no part.
         """
         rows = sort_rows(scores)
-        x, w = (v.gather(-1, rows.order) for v in (scores, weights))
+        x, w = map(rows.in_order, (scores, weights))
         below = fsum(x, x, w, temperature, self.density, counts=(rows.count, rows.count))
         certain = torch.where(scores == math.inf, weights, 0.0).sum(-1, keepdim=True)
         finite = torch.where(scores.isfinite(), weights, 0.0).sum(-1, keepdim=True)
@@ -222,7 +222,7 @@ class FSumMethod(Method):
         """FSum(t) of such rows at the points (rows, m)."""
         rows, finite = sort_segments(scores, offsets), points.isfinite()
         t, order = torch.where(finite, points, 0.0).sort()
-        x, at = scores.gather(-1, rows.order), rows.aimed_at_each(t.shape[-1]).offsets
+        x, at = rows.in_order(scores), rows.aimed_at_each(t.shape[-1]).offsets
         settings = None, temperature, self.density
         below = fsum(x, t.flatten(), *settings, counts=(rows.count, None), offsets=at)
         below = torch.empty_like(t).scatter(-1, order, below.view_as(t))
@@ -260,7 +260,7 @@ class FSumMethod(Method):
             # float64 all along: what a score does to itself is exactly 0, with any factor of 1/τ.
             # Of heavy tails the others are a part of the sum, and float32 is three times as fast.
             x = x.double()
-        x, counts = x.gather(-1, rows.order), (rows.count, rows.count)
+        x, counts = rows.in_order(x), (rows.count, rows.count)
         below = fsum(x, x, None, temperature, self.density, counts=counts, offsets=rows.offsets)
         return all_ranks(rows, (below + 0.5).to(scores.dtype), descending)
 
@@ -332,7 +332,7 @@ class FSumMethod(Method):
     def _roots(
         self, scores: Tensor, rows: SortedRows, levels: Tensor, temperature: Tensor
     ) -> tuple[Tensor, Tensor]:
-        x, law = scores.gather(-1, rows.order), self.density
+        x, law = rows.in_order(scores), self.density
         return roots(x, levels.double(), temperature, law, rows.count, rows.offsets)
 
     def _is_dense(self, rows: SortedRows, temperature: Tensor) -> bool:
@@ -356,7 +356,7 @@ class FSumMethod(Method):
         centre, rest = self._roots(scores, rows, levels, temperature)
         if self._is_dense(rows, temperature):
             return centre, rest
-        x, t = scores.gather(-1, rows.order), (centre + rest).detach()
+        x, t = rows.in_order(scores), (centre + rest).detach()
         places = levels.detach().round().long()
         column = rows.beside_targets(temperature).to(x.dtype)
         below, above = ((t - v) / column.detach() for v in rows.neighbours(x.detach(), places))

@@ -14,6 +14,7 @@ from softorder.densities import Density
 from softorder.kernels import threshold
 from softorder.kernels._autograd import by_autograd
 from softorder.kernels._density_numbers import density_of
+from softorder.kernels._moved import taken
 from softorder.kernels.formulas import distance, exact_distance
 
 _FAINT = -60.0  # of log p_y: from here on 1/p_y is not for float32
@@ -99,7 +100,7 @@ def log_softmax(scores: Tensor, index: Tensor) -> Tensor:
     """
     top = scores.detach().amax(-1, keepdim=True)
     x = torch.where(top.isfinite(), scores, scores.detach())
-    own = x.gather(-1, index.unsqueeze(-1)).double()
+    own = taken(x, index.unsqueeze(-1)).double()
     total = torch.logsumexp(_beyond(x, top), -1)
     return _beyond(own, top.double()).squeeze(-1) - total
 

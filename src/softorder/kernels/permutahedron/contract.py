@@ -3,7 +3,8 @@
 Contract. `scores` is float32 or float64, rows on the last axis; `temperature` is float64 and
 broadcasts over the rows. -inf is absent and goes last, +inf is certain, NaN spoils its row. For the
 way back come the sorted scores, their indices, and the first places of the blocks of the isotonic
-regression: the vector-Jacobian product is one sum over each block.
+regression: the vector-Jacobian product is one sum over each block. It takes the scores as they
+came, and sorts them once more by these indices.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ def _keep(
     scores: Tensor, found: Sequence[Tensor], entropic: bool, *, name: str
 ) -> Sequence[Tensor]:
     """Entropic ranks read themselves again on the way back."""
-    result, *others = found
-    return [*others, result] if entropic and name == "projected_rank" else others
+    result, _, *others = found
+    own = [result] if entropic and name == "projected_rank" else []
+    return [scores, *others, *own]
 
 
 def _fake(

@@ -40,8 +40,9 @@ def vjp(
     *,
     name: str,
 ) -> tuple[Tensor, Tensor]:
-    values, order, starts, *ranks = kept
-    by_scores, found = torch.empty_like(values), (values, order, starts)
+    scores, order, starts, *ranks = (value.contiguous() for value in kept)
+    by_scores, values = torch.empty_like(scores), scores.gather(-1, order.long())
+    found = values, order, starts
     pulled = {"upstream": upstream.contiguous(), "ranks": ranks[0] if ranks else None}
     _call(f"{name}_backward", by_scores, found, temperature, descending, entropic, **pulled)
     return by_scores, no_gradient(by_scores)

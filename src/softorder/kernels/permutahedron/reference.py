@@ -66,13 +66,11 @@ def vjp(
     *,
     name: str,
 ) -> tuple[Tensor, Tensor]:
-    values, order = kept[0], kept[1].long()
-    scores = torch.empty_like(values).scatter(-1, order, values)
 
     def again(scores: Tensor) -> Tensor:
         return result(scores, temperature, descending, entropic, name=name)
 
-    (by_scores,) = _autograd.vjp(again, [scores], upstream)
+    (by_scores,) = _autograd.vjp(again, kept[:1], upstream)
     return by_scores, no_gradient(by_scores)
 
 

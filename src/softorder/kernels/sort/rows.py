@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from softorder.kernels._moved import learns, moved, narrow
 from softorder.kernels.formulas import at_hand, column, factor_for, far_from_zero, multiplied
 from softorder.kernels.sort.contract import sort
 
@@ -78,9 +80,22 @@ class SortedRows:
             return float(self.n)
         return (self.finite + self.present).to(self.values.dtype) / 2
 
+    def in_order(self, values: Tensor) -> Tensor:
+        """What stands beside the scores, in sorted order."""
+        return self._moved(values, back=False)
+
     def to_origin(self, ordered: Tensor) -> Tensor:
         """Entries in sorted order, back at the places of their scores."""
-        return torch.empty_like(ordered).scatter(-1, self.order, ordered)
+        return self._moved(ordered, back=True)
+
+    def _moved(self, values: Tensor, back: bool) -> Tensor:
+        kept = self._kept if learns(values) else self.order
+        return moved(values, self.order, kept, back)
+
+    @cached_property
+    def _kept(self) -> Tensor:
+        """The order, as the graphs of these rows keep it; one for all of them."""
+        return narrow(self.order)
 
     def mirror(self, ordered: Tensor) -> Tensor:
         """The other way round; what is absent stays behind."""
