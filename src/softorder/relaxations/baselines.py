@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import partial
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from softorder import _check
+from softorder.kernels._autograd import wanted
+from softorder.kernels._moved import learns, taken
+from softorder.kernels._recomputed import recomputed
 from softorder.kernels.formulas import column, inverse
 from softorder.kernels.sort import sort
 from softorder.relaxations._base import Method, register
+from softorder.relaxations.masses import log_masses_again, log_of
 from softorder.relaxations.matrix import row_weights
 
 _NOTHING = -750.0  # exp is 0 from here on, in float64
+_FAR_FROM_TINY = 1e8  # what is left out beside it is less than a rounding
 _DEEP = -100.0  # from here on log σ(z) is z, in float64
 
 
@@ -39,6 +48,8 @@ class MaskMethod(Method):
         self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
     ) -> Tensor:
         k = torch.where(k > 0, k, 0.0)  # at 0 nothing moves
+        if _check.known_finite(scores):
+            return self._mask(scores, _everywhere(scores), k, temperature, most)
         live, certain = scores.isfinite(), scores == math.inf
         crowd = certain.sum(-1)
         left = torch.where(k > crowd, k - crowd, 0.0)
@@ -46,6 +57,11 @@ class MaskMethod(Method):
         share = (k / crowd.clamp(min=1)).clamp(max=1).unsqueeze(-1).to(p.dtype)
         p = torch.where(live, p, torch.where(certain, share, 0.0))
         return torch.where(scores.isnan().any(-1, keepdim=True), math.nan, p)
+
+
+def _everywhere(scores: Tensor) -> Tensor:
+    """Nothing is left out."""
+    return torch.ones_like(scores, dtype=torch.bool)
 
 
 class SequentialSoftmax(MaskMethod):
@@ -87,22 +103,124 @@ class SequentialSoftmax(MaskMethod):
         }
     )
 
+    def soft_topk(
+        self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
+    ) -> Tensor:
+        settled = not (k.requires_grad or temperature.requires_grad)
+        if settled and learns(scores) and _check.known_finite(scores):
+            found: Tensor = _Rounds.apply(scores, k, temperature, most, self._plain)
+            return found
+        return recomputed(partial(self._plain, most=most), scores, k, temperature)
+
+    def _plain(self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None) -> Tensor:
+        return super().soft_topk(scores, k, temperature, most)
+
+    def log_masses(
+        self, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+    ) -> Tensor:
+        if not _check.known_finite(scores):
+            return log_masses_again(self, scores, index, ks, temperature)
+        return recomputed(partial(_log_sums, ks=ks), scores, index, temperature)
+
     def _mask(
         self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
     ) -> Tensor:
-        # halves, whose differences do not overflow
-        scale = 2 * inverse(temperature, x.dtype).clamp(max=0.5 * torch.finfo(x.dtype).max)
-        half, lost, total = 0.5 * x, torch.zeros_like(x), torch.zeros_like(x)
-        for weight in row_weights(k, x, most).unbind(-1):
-            p, log_rest = _winners(half, lost, live, scale)
-            total = total + weight.unsqueeze(-1) * p
-            live = live & log_rest.isfinite()
-            lost = lost + 0.5 * torch.where(live, log_rest, 0.0)
+        total = torch.zeros_like(x)
+        for turn in _turns(x, live, row_weights(k, x, most), temperature):
+            total = total + turn.weight * turn.p
         return total
 
 
-def _winners(half: Tensor, lost: Tensor, live: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """p = softmax(α/τ) over what is live, and log(1 - p), exact where p rounds to 1.
+def _log_sums(scores: Tensor, index: Tensor, temperature: Tensor, ks: tuple[int, ...]) -> Tensor:
+    """What one entry of each row has of the first k softmaxes, for several k."""
+    turns = _turns(scores, _everywhere(scores), scores.new_ones(max(ks)), temperature)
+    own = torch.cat([taken(turn.p, index.unsqueeze(-1)) for turn in turns], -1).cumsum(-1)
+    return log_of(own[:, [k - 1 for k in ks]])
+
+
+class _Turn(NamedTuple):
+    """One of the softmaxes: how much it counts, p, log(1 - p), and where its largest is."""
+
+    weight: Tensor
+    p: Tensor
+    log_rest: Tensor
+    place: Tensor
+
+
+def _turns(x: Tensor, live: Tensor, weights: Tensor, temperature: Tensor) -> Iterator[_Turn]:
+    """Softmaxes of finite x among what is live, one after the other."""
+    scale, half, lost = _scale(temperature, x), 0.5 * x, torch.zeros_like(x)
+    for weight in weights.unbind(-1):
+        turn = _Turn(weight.unsqueeze(-1), *_winners(half, lost, live, scale))
+        yield turn
+        live = live & turn.log_rest.isfinite()
+        lost = lost + 0.5 * torch.where(live, turn.log_rest, 0.0)
+
+
+def _scale(temperature: Tensor, x: Tensor) -> Tensor:
+    """2/τ: scores come in halves, whose differences do not overflow."""
+    return 2 * inverse(temperature, x.dtype).clamp(max=0.5 * torch.finfo(x.dtype).max)
+
+
+class _Rounds(torch.autograd.Function):
+    """The mask of finite scores, whose derivative asks for the softmaxes only.
+
+    From the last of them to the first, with upstream v and a the gradient of log(1 - p),
+
+        ∂L/∂z = p ⊙ (w v - <p, w v>) + p Σ t - t      t = a ⊙ p/(1 - p)      z = α_j/τ
+
+    For the largest, whose 1 - p may round to 0, p t - t is - a p. Where even its logarithm is far
+    down, in the cold, and for second derivatives, the plain path is taken.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None, plain: Any
+    ) -> Tensor:
+        ctx.most, ctx.plain = most, plain
+        weights = row_weights(torch.where(k > 0, k, 0.0), scores, most)
+        kept, total = [], torch.zeros_like(scores)
+        for turn in _turns(scores, _everywhere(scores), weights, temperature):
+            total += turn.weight * turn.p
+            rest = turn.log_rest.gather(-1, turn.place).exp()
+            kept += [turn.weight, turn.p, rest, turn.place]
+        faint = torch.finfo(scores.dtype).tiny * _FAR_FROM_TINY
+        ctx.ordinary = all(bool((rest > faint).all()) for rest in kept[2::4])
+        ctx.save_for_backward(scores, k, temperature, *(kept if ctx.ordinary else []))
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        _check.dense("the gradient", upstream)
+        scores, k, temperature, *kept = ctx.saved_tensors
+        others = None, None, None, None
+        if torch.is_grad_enabled() or not (ctx.ordinary and _check.eager()):
+            with torch.enable_grad():
+                plain = ctx.plain(scores, k, temperature, ctx.most)
+            return *wanted(plain, (scores,), (True,), upstream), *others
+        scale, after = _scale(temperature, scores), torch.zeros_like(scores)
+        for i in range(len(kept) - 4, -1, -4):
+            after = after + scale * _turn_vjp(upstream, 0.5 * after, *kept[i : i + 4])
+        return 0.5 * after, *others
+
+
+def _turn_vjp(
+    upstream: Tensor, after: Tensor, weight: Tensor, p: Tensor, rest: Tensor, place: Tensor
+) -> Tensor:
+    """The gradient of z, from those of p and of log(1 - p); 1 - p of the largest is `rest`."""
+    pull = weight * upstream
+    first, own = p.gather(-1, place), after.gather(-1, place)
+    t = (after * p).div_(1 - p).scatter_(-1, place, 0.0)
+    total = t.sum(-1, keepdim=True)
+    pull = p * (pull - (p * pull).sum(-1, keepdim=True))
+    theirs = (p * (total + own * first / rest)).sub_(t)
+    return pull + theirs.scatter_(-1, place, first * (total - own))
+
+
+def _winners(
+    half: Tensor, lost: Tensor, live: Tensor, scale: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """p = softmax(α/τ) over what is live, log(1 - p), exact where p rounds to 1, and the largest.
 
     α/2 comes as two terms, x/2 and what previous winners lost, whose sum would round away either.
     """
@@ -117,7 +235,7 @@ def _winners(half: Tensor, lost: Tensor, live: Tensor, scale: Tensor) -> tuple[T
     most = leads & (p > 0.5)
     rest = torch.where(most, 1.0, 1 - torch.where(most, 0.0, p))
     left = _log_sum(z, live & ~leads) - torch.log(torch.where(total > 0, total, 1.0))
-    return p, torch.where(most, left, torch.log(rest))
+    return p, torch.where(most, left, torch.log(rest)), place
 
 
 def _above(half: Tensor, lost: Tensor, live: Tensor, place: Tensor) -> Tensor:
@@ -187,6 +305,11 @@ class SoftmaxKTimes(MaskMethod):
         }
     )
 
+    def log_masses(
+        self, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+    ) -> Tensor:
+        return log_masses_again(self, scores, index, ks, temperature)
+
     def _mask(
         self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
     ) -> Tensor:
@@ -239,6 +362,12 @@ class RenormalizedSigmoid(MaskMethod):
     paper = "Pervez et al. (2023)"
     breaks = MappingProxyType({"soft_topk": ("cold_limit_is_hard", "ignores_a_shift")})
 
+    def soft_topk(
+        self, scores: Tensor, k: Tensor, temperature: Tensor, most: int | None = None
+    ) -> Tensor:
+        plain = partial(super().soft_topk, most=most)
+        return recomputed(plain, scores, k, temperature)
+
     def _mask(
         self, x: Tensor, live: Tensor, k: Tensor, temperature: Tensor, most: int | None
     ) -> Tensor:
@@ -249,9 +378,8 @@ class RenormalizedSigmoid(MaskMethod):
         rest = torch.where(more, rest, 0.0)  # with k = n nothing moves
         mass = torch.where(live, torch.sigmoid(x * scale), 0.0).sum(-1, keepdim=True)
         down = more & (size <= mass)
-        return torch.where(
-            down, size * _shares(x, scale, live), 1 - rest * _shares(-x, scale, live)
-        )
+        share = _shares(torch.where(down, x, -x), scale, live)
+        return torch.where(down, size * share, 1 - rest * share)
 
 
 def _shares(x: Tensor, scale: Tensor, live: Tensor) -> Tensor:
@@ -262,6 +390,9 @@ def _shares(x: Tensor, scale: Tensor, live: Tensor) -> Tensor:
     live = live | ~live.any(-1, keepdim=True)
     top = torch.where(live, x.detach(), -math.inf).amax(-1, keepdim=True)
     deep = top * scale < _DEEP
+    if _check.at_hand(deep) and not deep.any():
+        logs = functional.logsigmoid(x * scale)
+        return torch.softmax(torch.where(live, logs, -math.inf), -1)
     z = torch.where(deep, x - top, x) * scale
     logs = torch.where(deep, z, functional.logsigmoid(z))
     return torch.softmax(torch.where(live, logs, -math.inf), -1)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from softorder.kernels._moved import taken
+from softorder.kernels._recomputed import recomputed
+
 if TYPE_CHECKING:
     from softorder.relaxations._base import Method
 
@@ -27,9 +30,25 @@ def log_masses(
 ) -> Tensor:
     """log S_k of one element of each row (rows, n), as float64 (rows, len(ks))."""
     at = index.unsqueeze(-1)
-    logarithm = _identity if operator_of(method) == "log_soft_topk" else log_of
+    operator = operator_of(method)
+    if operator == "soft_permutation":
+        rows = method.soft_permutation(scores, temperature, True, max(ks))  # type: ignore[attr-defined]
+        own = taken(rows, at.unsqueeze(-1).expand(-1, max(ks), -1)).squeeze(-1).cumsum(-1)
+        return log_of(own[:, [k - 1 for k in ks]])
+    logarithm = _identity if operator == "log_soft_topk" else log_of
     masses = _masses(method, scores, ks, temperature)
-    return torch.cat([logarithm(mass.gather(-1, at)) for mass in masses], -1).double()
+    return torch.cat([logarithm(taken(mass, at)) for mass in masses], -1).double()
+
+
+def log_masses_again(
+    method: Method, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+) -> Tensor:
+    """The same of a method whose masks or rows, of which one entry counts, would all be kept."""
+
+    def formula(scores: Tensor, index: Tensor, temperature: Tensor) -> Tensor:
+        return log_masses(method, scores, index, ks, temperature)
+
+    return recomputed(formula, scores, index, temperature)
 
 
 def all_log_masses(

@@ -16,6 +16,7 @@ from softorder.kernels import row_softmax
 from softorder.kernels.row_softmax import reference
 from softorder.relaxations import fused
 from softorder.relaxations._base import register
+from softorder.relaxations.masses import log_masses_again
 from softorder.relaxations.matrix import MatrixMethod
 
 
@@ -46,6 +47,11 @@ class RowSoftmaxMethod(MatrixMethod):
 
         options = self.family, k
         return fused.run(row_softmax.rows, scores, temperature, descending, plain, *options)
+
+    def log_masses(
+        self, scores: Tensor, index: Tensor, ks: tuple[int, ...], temperature: Tensor
+    ) -> Tensor:
+        return log_masses_again(self, scores, index, ks, temperature)
 
 
 _BROKEN_BY_BOTH = {
