@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels._moved import taken
 from softorder.kernels.shards import WHOLE, Whole
 from softorder.losses._precision import dtype_of_loss
 from softorder.losses._sharded import Cut
@@ -54,7 +55,7 @@ class Samples:
         """The scores of the targets, and all scores with -inf in their places."""
         own = self.target.unsqueeze(-1)
         others = self.scores.scatter(-1, own, -math.inf)
-        return self.scores.gather(-1, own).squeeze(-1), others
+        return taken(self.scores, own).squeeze(-1), others
 
     def reduce_weighted(self, losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
         """The losses of the rows, which the weights of their classes are still to be put on."""

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from softorder import _check
+from softorder.kernels._moved import taken
 from softorder.losses._classes import ClassLoss, Samples
 from softorder.losses.smooth import log_sum
 
@@ -124,7 +125,7 @@ def _reduced(samples: Samples, losses: Tensor, weight: Tensor | None, reduction:
 def _parted(others: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k - 1 largest in descending order, and the logarithm of the sum of exp of the rest."""
     best = others.detach().topk(k - 1).indices
-    return others.gather(-1, best), log_sum(others.scatter(-1, best, -math.inf))
+    return taken(others, best), log_sum(others.scatter(-1, best, -math.inf))
 
 
 def _largest_mean(others: Tensor, k: int) -> Tensor:

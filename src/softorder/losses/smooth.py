@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from softorder import _axis, _check
+from softorder.kernels._moved import taken
 from softorder.losses._classes import MarginLoss, Samples
 from softorder.sampling._fused import log_prob
 
@@ -77,19 +78,18 @@ def log_ratio(z: Tensor, k: int) -> Tensor:
     With e^<z,x>/σ_k the probability P_k(x) of a subset x of k, and x the k largest, which are the
     k - 1 largest and one more, y: log σ_k - log σ_(k-1) = z_y - log P_k(x) + log P_(k-1)(x - y).
     """
-    if not _check.at_hand(z) or int(z.isfinite().sum()) != z.numel() - z.shape[0]:
+    if not _check.at_hand(z) or int(z.detach().isfinite().sum()) != z.numel() - z.shape[0]:
         return _elementary_ratio(z, k)
-    wide = z.double()
-    largest = wide.detach().topk(k, -1).indices
-    x = torch.zeros_like(wide).scatter_(-1, largest, 1.0)
-    less = x.scatter(-1, largest[:, -1:], 0.0)
+    largest = z.detach().topk(k, -1).indices
+    x = torch.zeros_like(z, dtype=torch.bool).scatter_(-1, largest, True)
+    less = x.scatter(-1, largest[:, -1:], False)
     of_k, of_less = (
-        log_prob(wide, wide.new_full(z.shape[:1], size), draw)
+        log_prob(z, torch.full_like(largest[:, 0], size), draw, torch.float64)
         for size, draw in ((k, x), (k - 1, less))
     )
     if of_k is None or of_less is None:
         return _elementary_ratio(z, k)
-    last = wide.gather(-1, largest[:, -1:]).squeeze(-1)
+    last = taken(z, largest[:, -1:]).squeeze(-1).double()
     return (last - of_k + of_less).to(z.dtype)
 
 

@@ -50,13 +50,15 @@ class ExponentialDesign(Design):
         return Subsets(self._u, self.size, self._precision)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._c is None and (found := log_prob(self._logits(), self.size, x)) is not None:
-            return found.to(self.rows.dtype)
-        return self._log_prob(x)
+        found = log_prob(self._logits(), self.size, x)
+        return self._log_prob(x) if found is None else self._weighted(found, x)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         """The same by formulas of torch, whose derivatives are those of all orders."""
-        result = formula(self._u, self._log_mass(), self.size, x)
+        return self._weighted(formula(self._u, self._log_mass(), self.size, x), x)
+
+    def _weighted(self, result: Tensor, x: Tensor) -> Tensor:
+        """log P(x) from that of the law without c."""
         if self._c is not None:
             # no choice: x is certain, and <c,x> and C may both be 0
             choice = self._mean_weight > 0
@@ -67,7 +69,7 @@ class ExponentialDesign(Design):
 
     def inclusion(self) -> Tensor:
         if self._c is None and self._learns:
-            return _Inclusion.apply(self._u, self.size, self._precision).to(self.rows.dtype)
+            return self._marginals().to(self.rows.dtype)
         return self._share.inside.to(self.rows.dtype)
 
     def joint(self) -> Tensor:
@@ -123,7 +125,13 @@ class ExponentialDesign(Design):
     def _mean_weight(self) -> Tensor:
         """C = <c, π>."""
         assert self._c is not None
-        return (self._c * self._subsets.inclusion.inside).sum(-1)
+        inside = self._marginals() if self._learns else self._subsets.inclusion.inside
+        return (self._c * inside).sum(-1)
+
+    def _marginals(self) -> Tensor:
+        """π, with its derivative in closed form."""
+        found: Tensor = _Inclusion.apply(self._u, self.size, self._precision)
+        return found
 
     def _log_mass(self) -> Tensor:
         """log P(S = k)."""

@@ -97,32 +97,31 @@ def _log_prob(u: Tensor, size: Tensor, x: Tensor, weights: Tensor) -> Tensor:
 class _LogProb(torch.autograd.Function):
     """Some rows after others, so that what is made of them stays in a cache.
 
-    The gradient is a few more sums, instead of one through every product.
+    The gradient is a few more sums, instead of one through every product. It takes the levels once
+    more: kept, they would be some forty numbers for each logit.
     """
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, size: Tensor, x: Tensor, precision: torch.dtype) -> Tensor:
-        found, kept = [], []
-        for rows in _rows(u):
-            levels = Levels.of(u[rows], size[rows], precision)
-            weights = levels.weights()
-            found.append(_log_prob(u[rows], size[rows], x[:, rows], weights))
-            kept += [weights, *levels]
-        ctx.save_for_backward(u, size, x, *kept)
+        ctx.save_for_backward(u, size, x)
         ctx.precision = precision
+        found = []
+        for rows in _rows(u):
+            weights = Levels.of(u[rows].detach(), size[rows], precision).weights()
+            found.append(_log_prob(u[rows], size[rows], x[:, rows], weights))
         return torch.cat(found, -1)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        u, size, x, *kept = ctx.saved_tensors
+        u, size, x = ctx.saved_tensors
         if torch.is_grad_enabled():
             plain = _log_prob(u, size, x, Levels.of(u, size, ctx.precision).weights())
             return *wanted(plain, (u,), (True,), upstream), None, None, None
         parts = []
-        for i, rows in enumerate(_rows(u)):
-            weights, *levels = kept[5 * i : 5 * i + 5]
+        for rows in _rows(u):
+            levels = Levels.of(u[rows].detach(), size[rows], ctx.precision)
             of_rows = upstream[:, rows], u[rows], size[rows], x[:, rows]
-            parts.append(_gradient(*of_rows, weights, Levels(*levels)))
+            parts.append(_gradient(*of_rows, levels.weights(), levels))
         return torch.cat(parts), None, None, None
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.kernels._recomputed import recomputed
 from softorder.kernels.subsets.circle import tilt
 from softorder.sampling import _tree
 from softorder.sampling._base import Generator, register
@@ -38,6 +39,16 @@ class Sampford(ExponentialDesign):
 
     def inclusion(self) -> Tensor:
         return self.rows
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        if not self.rows.requires_grad:
+            return super().log_prob(x)
+        return recomputed(self._log_prob_of, self.rows, self.size, x)
+
+    @classmethod
+    def _log_prob_of(cls, rows: Tensor, size: Tensor, x: Tensor) -> Tensor:
+        """From the start: the derivative keeps several sums for every unit and point."""
+        return ExponentialDesign.log_prob(cls(rows, size), x)
 
     def sample(self, sample_shape: Sequence[int] = (), generator: Generator = None) -> Tensor:
         probs = self._repeat(sample_shape)
