@@ -163,12 +163,21 @@ class RankingLoss(Tempered):
 
     def _ranks(self, x: Tensor, descending: bool = True, weights: Tensor | None = None) -> Tensor:
         """Soft ranks; with weights from the top, as if every score were there so many times."""
+        return self._ranks_at(self.temperature, x, descending, weights)
+
+    def _ranks_at(
+        self,
+        tau: float | Tensor,
+        x: Tensor,
+        descending: bool = True,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """The same at another temperature."""
         if weights is not None:
             method: Any = method_of("fsum", self.method)
-            tau = _axis.per_row(self.temperature, x)
-            found: Tensor = method.ranks_of_many(x, weights, tau)
+            found: Tensor = method.ranks_of_many(x, weights, _axis.per_row(tau, x))
             return found
-        return soft_rank(x, method=self.method, temperature=self.temperature, descending=descending)
+        return soft_rank(x, method=self.method, temperature=tau, descending=descending)
 
     def extra_repr(self) -> str:
         return self.describe("method", "temperature", "dim", "reduction")
@@ -208,10 +217,10 @@ class CutLoss(RankingLoss):
             method_of("soft_topk", self.method)
         self.k = k
 
-    def _chosen(self, x: Tensor) -> Tensor | float:
-        """How much every element is among the first k; 1 without a k."""
+    def _chosen(self, x: Tensor) -> Tensor | None:
+        """How much every element is among the first k; None without a k: all are."""
         if self.k is None:
-            return 1.0
+            return None
         k = min(self.k, x.shape[-1])
         return soft_topk(x, k, method=self.method, temperature=self.temperature)
 

@@ -20,8 +20,11 @@ def nothing(like: Tensor) -> float:
 
 def log_add(a: Tensor, b: Tensor) -> Tensor:
     """log(e^a + e^b), never by a difference that cancels."""
-    first = a >= b
-    high, low = torch.where(first, a, b), torch.where(first, b, a)
+    if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+        first = a >= b  # of equals only one may be the larger, or second derivatives are lost
+        high, low = torch.where(first, a, b), torch.where(first, b, a)
+    else:
+        high, low = torch.maximum(a, b), torch.minimum(a, b)
     return high - logsigmoid(high - low)
 
 

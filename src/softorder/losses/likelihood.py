@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from softorder import _check
+from softorder.kernels._moved import moved, narrow
+from softorder.kernels._recomputed import recomputed
 from softorder.kernels.sort.rows import sort_rows, sums_before
 from softorder.losses._lists import ScoreLoss, mean_of, shares
 from softorder.losses._log_sums import log_add, log_sums_behind, nothing
@@ -79,12 +81,21 @@ class ListMLELoss(ScoreLoss):
         rows = sort_rows(grades)
         order = rows.mirror(rows.order)
         first, behind = (place.gather(-1, order) for place in rows.ranges(descending=True))
-        s = self._tempered(x, present).gather(-1, order)
         size = present.sum(-1, keepdim=True)
-        above = behind < size  # not of the lowest grade
         w = None if weights is None else weights.gather(-1, order)
+        kept = narrow(order)
+        s = moved(self._tempered(x, present), order, kept, back=False)
+        places = (narrow(place) for place in (first, behind))
+        return recomputed(self._found, s, *places, size, w), (behind < size).any(-1)
+
+    def _found(
+        self, s: Tensor, first: Tensor, behind: Tensor, size: Tensor, w: Tensor | None
+    ) -> Tensor:
+        """The loss of x/τ in the order of the relevances, with the ranges of their grades."""
+        first, behind = first.long(), behind.long()
+        above = behind < size  # not of the lowest grade
         logs = self._log_sums(s if w is None else s + w.log(), first, behind, size)
-        place = torch.arange(x.shape[-1], device=x.device)
+        place = torch.arange(s.shape[-1], device=s.device)
         if self.k is None:
             judged, share = above, above.to(s.dtype)
         else:
@@ -93,8 +104,7 @@ class ListMLELoss(ScoreLoss):
         if w is not None:
             before, upto = sums_before(w, first, behind)
             logs, s = logs * (upto - before) / (behind - first), w * s
-        losses = (torch.where(judged, logs, 0.0) - share * s).sum(-1)
-        return losses, above.any(-1)
+        return (torch.where(judged, logs, 0.0) - share * s).sum(-1)
 
     def _log_sums(self, s: Tensor, first: Tensor, behind: Tensor, size: Tensor) -> Tensor:
         """log D of every place. R + (1 - l/d) T = (1 - l/d)(R + T) + (l/d) R loses no digits."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder.kernels._recomputed import recomputed
 from softorder.losses._gains import GAINS, best_sum, discounts, gains, missing
 from softorder.losses._lists import RankingLoss
 from softorder.ops import soft_permutation
@@ -70,14 +72,17 @@ class NeuralNDCGLoss(RankingLoss):
         gain = gains(wanted, self.gain, weights).detach()
         n = x.shape[-1]
         k = n if self.k is None else min(self.k, n)
-        ordered = self._ordered(x, gain.double(), k)
-        found = (ordered * discounts(k, ordered)).sum(-1).to(x.dtype)
+        tau = _axis.per_row(self.temperature, x)
+        found = recomputed(partial(self._found, k=k), x, tau, gain)
         return missing(found, best_sum(gain, self.k))
 
-    def _ordered(self, x: Tensor, gain: Tensor, k: int) -> Tensor:
+    def _found(self, x: Tensor, tau: Tensor, gain: Tensor, k: int) -> Tensor:
+        ordered = self._ordered(x, tau, gain.double(), k)
+        return (ordered * discounts(k, ordered)).sum(-1).to(x.dtype)
+
+    def _ordered(self, x: Tensor, tau: Tensor, gain: Tensor, k: int) -> Tensor:
         """The first k of P g."""
-        method, tau = method_of(self.operators[0], self.method), _axis.per_row(self.temperature, x)
-        g = gain.unsqueeze(-2)
+        method, g = method_of(self.operators[0], self.method), gain.unsqueeze(-2)
         if _DOUBLY_STOCHASTIC not in method.breaks.get(self.operators[0], ()):
             return method.permuted(x, g, tau, True, k).squeeze(-2)
         p = soft_permutation(x.double(), method=self.method, temperature=tau, descending=True)

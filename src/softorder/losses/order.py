@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, hard
+from softorder.kernels._recomputed import recomputed
 from softorder.kernels.sort.rows import sort_rows
 from softorder.losses._lists import RankingLoss, mean_of, shares
 from softorder.ops._method import computation
@@ -40,16 +41,29 @@ class SpearmanLoss(RankingLoss):
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         share = shares(present, weights, x)
-        ranks, truth = (
-            _centred(r, share)
-            for r in (self._ranks(x, descending=False), hard.rank(wanted, mask=present))
-        )
-        least = (x.shape[-1] * torch.finfo(x.dtype).eps) ** 2  # of rounding
-        spread, wide = ((share * r * r).sum(-1) for r in (ranks, truth))
-        spread = torch.where(spread > least, spread, 1.0)
-        counts = wide > least
-        scale = torch.sqrt(spread * torch.where(counts, wide, 1.0))
-        return 1 - (share * ranks * truth).sum(-1) / scale, counts
+        truth = _centred(hard.rank(wanted, mask=present), share)
+        wide = (share * truth * truth).sum(-1)
+        counts = wide > _rounding(x)
+        wide = torch.where(counts, wide, 1.0)
+        # x says again who is present: the graph of the ranks has it anyway
+        ranks = self._ranks(x, descending=False)
+        return 1 - recomputed(_correlation, ranks, truth, wide, x.detach(), weights), counts
+
+
+def _correlation(
+    ranks: Tensor, truth: Tensor, wide: Tensor, x: Tensor, weights: Tensor | None
+) -> Tensor:
+    """Of ranks and centred ones whose squares sum to `wide`."""
+    share = shares(x > -math.inf, weights, x)
+    ranks = _centred(ranks, share)
+    spread = (share * ranks * ranks).sum(-1)
+    spread = torch.where(spread > _rounding(x), spread, 1.0)
+    return (share * ranks * truth).sum(-1) / torch.sqrt(spread * wide)
+
+
+def _rounding(x: Tensor) -> float:
+    """What squares of ranks that are all the same may sum to."""
+    return float((x.shape[-1] * torch.finfo(x.dtype).eps) ** 2)
 
 
 def _centred(ranks: Tensor, share: Tensor) -> Tensor:

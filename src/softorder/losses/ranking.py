@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels._recomputed import recomputed
 from softorder.losses._gains import GAINS, best_sum, gains, missing
 from softorder.losses._lists import CutLoss, mean_of, shares
 from softorder.ops._forms import is_jagged
@@ -47,11 +48,15 @@ class NDCGLoss(CutLoss):
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         gain = gains(wanted, self.gain, weights)
-        found = (gain * self._chosen(x) / torch.log2(1 + self._ranks(x))).sum(-1)
+        found = recomputed(_discounted, self._ranks(x), gain, self._chosen(x))
         return missing(found, best_sum(gain, self.k))
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, gain={self.gain!r}"
+
+
+def _discounted(ranks: Tensor, gain: Tensor, chosen: Tensor | None) -> Tensor:
+    return ((gain if chosen is None else gain * chosen) / torch.log2(1 + ranks)).sum(-1)
 
 
 class ApproxNDCGLoss(NDCGLoss):
@@ -115,8 +120,13 @@ class MRRLoss(CutLoss):
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         share = shares(wanted > 0, weights, x)
-        reciprocal = torch.where(share > 0, self._chosen(x) / self._ranks(x), 0.0)
-        return missing((share * reciprocal).amax(-1), share.amax(-1))
+        found = recomputed(_best_reciprocal, self._ranks(x), share, self._chosen(x))
+        return missing(found, share.amax(-1))
+
+
+def _best_reciprocal(ranks: Tensor, share: Tensor, chosen: Tensor | None) -> Tensor:
+    reciprocal = (1.0 if chosen is None else chosen) / ranks
+    return (share * torch.where(share > 0, reciprocal, 0.0)).amax(-1)
 
 
 class PrecisionAtK(CutLoss):
@@ -149,8 +159,9 @@ class PrecisionAtK(CutLoss):
     def _losses(
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        assert self.k is not None
         p = self._chosen(x)
+        assert self.k is not None
+        assert p is not None
         found = (shares(wanted > 0, weights, x) * p).sum(-1)
         if weights is None:
             return 1 - found / self.k, present.any(-1)
@@ -181,5 +192,7 @@ class RecallAtK(PrecisionAtK):
     def _losses(
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        found, counts = mean_of(self._chosen(x), shares(wanted > 0, weights, x))
+        p = self._chosen(x)
+        assert p is not None
+        found, counts = mean_of(p, shares(wanted > 0, weights, x))
         return 1 - found, counts

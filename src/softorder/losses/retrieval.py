@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from softorder import _check
+from softorder import _axis, _check
+from softorder.kernels._recomputed import recomputed
 from softorder.losses._lists import RankingLoss, mean_of, shares
 
 _SCORES = 2**22  # that are held at a time
@@ -56,11 +57,16 @@ class SmoothAPLoss(RankingLoss):
     def _losses(
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        relevant = (wanted > 0) & present
-        among = self._ranks(torch.where(relevant, x, -torch.inf), weights=weights)
-        precision = torch.where(relevant, among, 0.0) / self._ranks(x, weights=weights)
-        found, counts = mean_of(precision, shares(relevant, weights, x))
-        return 1 - found, counts
+        share = shares((wanted > 0) & present, weights, x)
+        tau = _axis.per_row(self.temperature, x)
+        return 1 - recomputed(self._found, x, tau, share, weights), share.sum(-1) > 0
+
+    def _found(self, x: Tensor, tau: Tensor, share: Tensor, weights: Tensor | None) -> Tensor:
+        """The average precision, from two soft ranks that would each keep a sorted row."""
+        relevant = share > 0
+        among = self._ranks_at(tau, torch.where(relevant, x, -torch.inf), weights=weights)
+        precision = torch.where(relevant, among, 0.0) / self._ranks_at(tau, x, weights=weights)
+        return mean_of(precision, share)[0]
 
 
 class SmoothRecallLoss(RankingLoss):
@@ -109,10 +115,13 @@ class SmoothRecallLoss(RankingLoss):
     def _losses(
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        ranks = self._ranks(x, weights=weights)
+        share = shares((wanted > 0) & present, weights, x)
+        found = recomputed(self._found, self._ranks(x, weights=weights), share)
+        return 1 - found, share.sum(-1) > 0
+
+    def _found(self, ranks: Tensor, share: Tensor) -> Tensor:
         inside = torch.stack([torch.sigmoid((k - ranks) / self.edge) for k in self.k]).mean(0)
-        found, counts = mean_of(inside, shares((wanted > 0) & present, weights, x))
-        return 1 - found, counts
+        return mean_of(inside, share)[0]
 
     def extra_repr(self) -> str:
         return f"k={self.k}, {super().extra_repr()}, edge={self.edge}"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from softorder import _axis, _check
+from softorder.kernels._recomputed import recomputed
 from softorder.losses._precision import dtype_of_loss
 from softorder.nn._tempered import Tempered
 from softorder.ops import soft_quantile, soft_topk
@@ -68,12 +69,19 @@ def _trimmed(
     k = keep * x.shape[-1]
     if x.shape[-1] == 0:
         return x.sum(-1).to(dtype_of_loss(losses))
-    p = soft_topk(x, k, method=method, temperature=temperature, largest=False)
+    y = -x  # the one that the soft top-k keeps
+    p = soft_topk(y, k, method=method, temperature=temperature)
     # ψ' is infinite where p rounds to 0 or 1: the derivatives, p and dp, are put in by hand
-    still, move = p.detach(), x - x.detach()
+    still = p.detach()
     even = density.psi(torch.full_like(still, keep))
     value = (x.detach() * still + temperature * (density.psi(still) - even)).sum(-1)
-    return ((value + (move * (still + 0.5 * (p - still))).sum(-1)) / k).to(dtype_of_loss(losses))
+    return ((value + recomputed(_moved, y, p)) / k).to(dtype_of_loss(losses))
+
+
+def _moved(y: Tensor, p: Tensor) -> Tensor:
+    """0, with the derivatives of Σ p·losses for losses -y and their minimiser p."""
+    move, still = y.detach() - y, p.detach()
+    return (move * (still + 0.5 * (p - still))).sum(-1)
 
 
 class _RobustLoss(Tempered):

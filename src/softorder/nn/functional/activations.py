@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from softorder import _axis, _check
@@ -58,7 +59,25 @@ def topk_activation(
     _check.scores(x, dim)
     _check.count("k", k, least=1, most=x.shape[dim])
     p = soft_topk(x, k, method=method, temperature=temperature, dim=dim)
-    return x.relu() * (with_value(best(x, k, dim), p) if hard else p)
+    p = with_value(best(x, k, dim), p) if hard else p
+    if _check.eager() and torch.is_grad_enabled():
+        found: Tensor = _Rectified.apply(x, p)
+        return found
+    return x.relu() * p
+
+
+class _Rectified(torch.autograd.Function):
+    """max(x, 0) ⊙ p, which keeps both, as the soft top-k keeps x, but not what is between them."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, p: Tensor) -> Tensor:
+        ctx.save_for_backward(x, p)
+        return x.relu() * p
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor]:
+        x, p = ctx.saved_tensors
+        return torch.where(x <= 0, 0.0, upstream * p), upstream * x.relu()
 
 
 def batch_topk_activation(
