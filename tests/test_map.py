@@ -97,6 +97,36 @@ def test_peers_compute_the_same(key):
     torch.testing.assert_close(theirs.float(), ours, rtol=0, atol=1e-3)
 
 
+# ---- what graphs keep --------------------------------------------------------------------------
+
+_ROWS = Shape(4, 1_000)  # long rows, or what is kept once for each of them would count
+
+#: What keeps too much, and why.
+_TOO_MUCH = {
+    "soft_sort": ("laplace", "uniform"),  # slopes, which the kernel's way back would take time for
+    "permutation_cross_entropy": ("logistic", "normal", "cauchy", "uniform"),  # likewise
+    "ListwiseCE": ("laplace",),  # the ends of all ranges, in int64
+    "KHot.log_prob": ("pareto", "pareto_adjusted", "pareto_corrected"),  # float64, fits
+}
+_BY_PLANS = ("sinkhorn", "sinkhorn_sort", "sorted_soft")  # a row of one for each place
+
+
+def _measured(entry):
+    """Not matrices and plans, for which the map has no patience at the size of its table."""
+    matrices = entry.square or "²" in entry.cost or "³" in entry.cost
+    return entry.gradient and not matrices and entry.method not in _BY_PLANS
+
+
+_KEEPING = [entry for entry in entries.entries() if _measured(entry)]
+
+
+@pytest.mark.parametrize("entry", _KEEPING, ids=lambda e: f"{e.operator}-{e.method}")
+def test_nothing_keeps_more_than_twice_its_scores_beyond_what_it_needs(entry):
+    kept = keeping.kept(entry, _ROWS)
+    assert kept.saved > 0
+    assert kept.too_much == (entry.method in _TOO_MUCH.get(entry.operator, ()))
+
+
 # ---- patience ----------------------------------------------------------------------------------
 
 

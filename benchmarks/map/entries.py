@@ -222,7 +222,7 @@ def inputs_of(entry: Entry, case: Case) -> Tensor:
 
 _EVEN = (1 / K,) * K
 _CLASSES = ("SmoothTopKLoss", "TopKEntropyLoss", "TopKHingeLoss", "TruncatedTopKEntropyLoss")
-_RANKING = (
+RANKING = (
     "NDCGLoss",
     "ListwiseCE",
     "MRRLoss",
@@ -233,9 +233,9 @@ _RANKING = (
 )
 _AT_K = ("PrecisionAtK", "RecallAtK")
 _BINARY = (*_AT_K, "MRRLoss", "SmoothAPLoss", "SmoothRecallLoss")
-_LOGISTIC = ("ApproxNDCGLoss", "SmoothAPLoss", "SmoothRecallLoss")
+LOGISTIC = ("ApproxNDCGLoss", "SmoothAPLoss", "SmoothRecallLoss")
 #: Losses of the scores themselves, and their costs.
-_OF_SCORES = {
+OF_SCORES = {
     "ListMLELoss": "O(n log n)",
     "ListNetLoss": "O(n)",
     "PairwiseLoss": "O(n²)",
@@ -252,9 +252,9 @@ LOSSES = (
     "FenchelYoungLoss",
     "PerturbedFenchelYoungLoss",
     "PermutationCrossEntropyLoss",  # permutation_cross_entropy
-    *_RANKING,
-    *_LOGISTIC,
-    *_OF_SCORES,
+    *RANKING,
+    *LOGISTIC,
+    *OF_SCORES,
     *_ROBUST,
     "MultiKLoss",
 )
@@ -272,15 +272,15 @@ def _losses() -> Iterator[Entry]:
     # All of them are sums over soft ranks: one with every method, the others with the default.
     for method in _methods("soft_rank"):
         cost = _cost("soft_rank", method)
-        yield Entry(_RANKING[0], method, cost, partial(_ranking_loss, _RANKING[0], method))
-    for name in _RANKING[1:]:
+        yield Entry(RANKING[0], method, cost, partial(_ranking_loss, RANKING[0], method))
+    for name in RANKING[1:]:
         operator = "soft_topk" if name in _AT_K else "soft_rank"
         cost = _cost(operator, "laplace")
         yield Entry(name, "laplace", cost, partial(_ranking_loss, name, "laplace"))
-    for name in _LOGISTIC:
+    for name in LOGISTIC:
         cost = _cost("soft_rank", "logistic")
         yield Entry(name, "logistic", cost, partial(_ranking_loss, name, "logistic"))
-    for name, cost in _OF_SCORES.items():
+    for name, cost in OF_SCORES.items():
         yield Entry(name, "scores", cost, partial(_loss_of_scores, name))
     for name in _ROBUST:
         yield Entry(name, "laplace", "O(n)", partial(_robust_loss, name))
