@@ -77,7 +77,8 @@ class _Rectified(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor]:
         x, p = ctx.saved_tensors
-        return torch.where(x <= 0, 0.0, upstream * p), upstream * x.relu()
+        by_x = torch.ops.aten.threshold_backward(upstream * p, x, 0)  # the way back of relu
+        return by_x, upstream * x.relu()
 
 
 def batch_topk_activation(
