@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments import choosing, ranking
+from experiments import choosing, costs, panels, ranking
 from experiments.catalogue import get, names
 from experiments.data.sources import SOURCES
 from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
-from experiments.reading import reading
+from experiments.reading import contests, reading
 from experiments.trials import RESULTS, Trials
 from softorder.cli._table import plain
 
@@ -84,7 +84,7 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
     parts = [f"### {experiment.name}, {preset}", command + (f", with {data}." if data else ".")]
     parts.append(f"Where we differ: {paper.differences.get(preset, 'nowhere that we know of.')}")
     if not kept.exists():
-        why = paper.not_run.get(preset, "")
+        why = costs.filled(paper.not_run.get(preset, ""), experiment, preset)
         return [*parts, f"**{NOT_RUN.capitalize()}.** {why}".rstrip()]
     trials = Trials.read(kept)
     table = beside(experiment, paper, trials)
@@ -94,6 +94,7 @@ def _preset(experiment: Experiment, paper: Paper, preset: str, kept: Path) -> li
         *parts,
         table.markdown(),
         *said,
+        *_curve(experiment, preset, trials),
         *_ranks(ranking.cases(experiment, trials), experiment, preset),
         _about(experiment, preset, trials),
     ]
@@ -112,8 +113,22 @@ def _ranks(found: Sequence[ranking.Cases], experiment: Experiment, preset: str) 
     return [image, ranking.table(found).markdown(), *filter(None, [plain(ranking.note(found))])]
 
 
-def _figure(experiment: Experiment, preset: str) -> str:
-    return f"ranks_{experiment.name}_{preset}.png"
+def _learned(experiment: Experiment, trials: Trials) -> bool:
+    curve = experiment.learning
+    return curve is not None and any(curve.key in record for record in trials.records)
+
+
+def _curve(experiment: Experiment, preset: str, trials: Trials) -> list[str]:
+    """The curves over the training, where they are kept."""
+    curve = experiment.learning
+    if curve is None or not _learned(experiment, trials):
+        return []
+    title = f"{experiment.name}, {preset}: {curve.heading} over {curve.unit}"
+    return [f"![{title}](figures/{_figure(experiment, preset, 'curves')})"]
+
+
+def _figure(experiment: Experiment, preset: str, kind: str = "ranks") -> str:
+    return f"{kind}_{experiment.name}_{preset}.png"
 
 
 def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
@@ -138,7 +153,7 @@ def tables() -> dict[Path, str]:
 
 
 def draw(folder: Path) -> list[Path]:
-    """The diagrams of all kept results."""
+    """The diagrams and the curves of all kept results."""
     drawn = []
     for experiment in map(get, names()):
         kept = _kept(experiment, RESULTS)
@@ -148,6 +163,11 @@ def draw(folder: Path) -> list[Path]:
             if found:
                 drawn.append(folder / _figure(experiment, preset))
                 ranking.draw(found, drawn[-1])
+        for preset, trials in kept.items():
+            if experiment.learning and _learned(experiment, trials):
+                drawn.append(folder / _figure(experiment, preset, "curves"))
+                split = contests(experiment)[0].split
+                panels.learning(trials, experiment.learning, split, drawn[-1])
     return drawn
 
 

@@ -33,6 +33,17 @@ def each_alone(arm: str, seed: int) -> object:
 
 
 @dataclass(frozen=True)
+class Learning:
+    """A curve that the trials keep: how a figure moved while an arm was trained."""
+
+    key: str
+    over: str  #: key of the places of its points
+    heading: str
+    unit: str  #: of the places
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table or figure of a paper, that can be run.
 
@@ -51,6 +62,7 @@ class Experiment:
     #: of one seed) share work, and run in one process, in their order
     timed: bool = False  #: seconds are its figures: one trial at a time, with all the cores
     devices: tuple[str, ...] = ("cpu", "cuda")
+    learning: Learning | None = None  #: that the documentation shows
     draw: Callable[[Trials, Path], None] | None = None  #: if dots per arm are not the right plot
 
     def config(self, preset: str) -> dict[str, Any]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from experiments.contest import Pair
+from experiments.experiment import Learning
 from experiments.trials import Column, Trials
 
 
@@ -38,7 +41,30 @@ def curves(
 
 
 def _both(trials: Trials, arm: str, over: str, key: str) -> list[tuple[Any, Any]]:
-    return list(zip(trials.values(arm, over), trials.values(arm, key), strict=True))
+    """Places and points of every seed; points without places are counted from 1."""
+    found = trials.values(arm, key)
+    places = trials.values(arm, over) or [range(1, len(curve) + 1) for curve in found]
+    return list(zip(places, found, strict=True))
+
+
+def learning(trials: Trials, what: Learning, split: Callable[[str], Pair], path: Path) -> None:
+    """The curves of all arms, a panel for each group; seeds thin, their mean thick."""
+    from matplotlib.figure import Figure
+
+    groups: dict[str, list[str]] = {}
+    for arm in trials.arms:
+        if trials.values(arm, what.key):
+            groups.setdefault(split(arm)[0], []).append(arm)
+    figure = Figure(figsize=(5.2 * len(groups), 3.4), layout="constrained")
+    row = figure.subplots(1, len(groups), squeeze=False)[0]
+    for axes, (group, arms) in zip(row, groups.items(), strict=True):
+        curves(axes, trials, what.key, what.over, arms, what.scale)
+        handles, labels = axes.get_legend_handles_labels()
+        axes.legend(handles, [split(label)[1] for label in labels], fontsize=7)
+        axes.set_title(group, fontsize=9)
+        axes.set_xlabel(what.unit, fontsize=8)
+        axes.set_ylabel(what.heading, fontsize=8)
+    figure.savefig(path, dpi=100)
 
 
 def means(

@@ -268,6 +268,26 @@ def still_moving(contest: Contest, trials: Trials, key: str = "curve", unit: str
 _SWEPT = re.compile(r"(?P<line>.+), (?P<symbol>τ|α|m) = (?P<value>[\d.e+-]+)$")
 
 
+def along(contest: Contest, trials: Trials, key: str, group: str = "") -> str:
+    """Where the curves of a group's arms begin and end, in the mean over the seeds."""
+    parts = []
+    for arm in trials.arms:
+        own, method = contest.split(arm)
+        curves = [curve for curve in trials.values(arm, key) if len(curve) > 1]
+        if own == group and curves:
+            first, last = (
+                contest.scale * statistics.mean(curve[end] for curve in curves) for end in (0, -1)
+            )
+            start = contest.shown(first).removesuffix(contest.unit)
+            parts.append(f"{start} to {contest.shown(last)} with {quoted(method)}")
+    if not parts:
+        return ""
+    return (
+        f"On the validation part, from the first point of the curve to the last{starting(group)}: "
+        f"{contest.name} {listed(parts)}."
+    )
+
+
 def swept(arm: str) -> Pair | None:
     """
     >>> swept("laplace, share, τ = 0.3")

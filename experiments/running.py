@@ -98,6 +98,7 @@ def begin(experiment: Experiment, order: Order, path: Path) -> Trials:
             f"{path} was made with another configuration: {changed}. "
             "Give --fresh to replace it, or another --output"
         )
+    trials.config = config  # arms and seeds may be more by now
     return trials
 
 

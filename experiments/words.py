@@ -43,6 +43,31 @@ def count(number: int, noun: str) -> str:
     return f"one {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def duration(seconds: float) -> str:
+    """In the largest unit that it has one of.
+
+    >>> duration(0.0831), duration(1.5), duration(400), duration(9000), duration(2e5)
+    ('83 milliseconds', '1.5 seconds', '6.7 minutes', '2.5 hours', '2.3 days')
+    """
+    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{1e3 * seconds:.2g} milliseconds"
+
+
+def durations(seconds: Sequence[float]) -> str:
+    """From the shortest to the longest.
+
+    >>> durations([0.011, 0.059]), durations([400, 9000]), durations([2])
+    ('11 to 59 milliseconds', '6.7 minutes to 2.5 hours', '2.0 seconds')
+    """
+    low, high = duration(min(seconds)), duration(max(seconds))
+    if low == high:
+        return high
+    same = low.split()[1] == high.split()[1]
+    return f"{low.split()[0] if same else low} to {high}"
+
+
 def too_few(seeds: int) -> str:
     """Why nothing is said of a difference."""
     if seeds == 0:

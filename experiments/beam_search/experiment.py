@@ -14,7 +14,7 @@ from experiments.beam_search.config import PRESETS, Candidate, Config, candidate
 from experiments.beam_search.data import LETTERS, PHRASE_LETTERS, Data, load
 from experiments.beam_search.model import Speller
 from experiments.beam_search.training import Fit, Plan, errors, exposure, train
-from experiments.experiment import Experiment, Setting, Trial
+from experiments.experiment import Experiment, Learning, Setting, Trial
 from experiments.trials import Column, Figures, Trials
 
 COLUMNS = (
@@ -172,6 +172,9 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=arms,
     session=session,
+    learning=Learning(
+        "curve_phones", "curve_updates", "phone errors on the validation part, %", "updates", 100
+    ),
     needs=needs,
     shared=lambda arm, seed: seed,  # the network that they start from
     devices=("cpu",),

@@ -7,7 +7,7 @@ import statistics
 
 from experiments.contest import Contest, Pair, Scores, verdicts
 from experiments.paper import Paper
-from experiments.reading import against, claim, sides
+from experiments.reading import against, along, claim, sides
 from experiments.trials import Trials
 from experiments.words import listed, starting
 
@@ -47,6 +47,7 @@ def _read(trials: Trials, group: str, scores: Scores) -> list[str]:
         _headed(group, against(CONTESTS[0], scores, _LONGER, soft)),
         _cost(trials, group, soft),
         _exposed(trials, group),
+        along(CONTESTS[0], trials, "curve_phones", group),
         _claimed(scores, group, soft),
     ]
 

@@ -6,7 +6,7 @@ import torch
 
 import softorder as so
 from experiments.data.sources import SOURCES
-from experiments.experiment import Experiment, Setting, Trial
+from experiments.experiment import Experiment, Learning, Setting, Trial
 from experiments.feature_selection.config import PRESETS, Config
 from experiments.feature_selection.training import judge, load, train
 from experiments.khot_methods import options
@@ -50,5 +50,6 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=arms,
     session=session,
+    learning=Learning("curve", "curve_epochs", "test loss", "epochs"),
     needs=needs,
 )

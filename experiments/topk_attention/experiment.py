@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from experiments.experiment import Experiment, Setting, Trial
+from experiments.experiment import Experiment, Learning, Setting, Trial
 from experiments.topk_attention import pictures
 from experiments.topk_attention.config import PRESETS, Candidate, Config, candidates
 from experiments.topk_attention.data import PAD, Data, Pairs, load
 from experiments.topk_attention.model import Translator
 from experiments.trials import Column, Figures, Trials
 
+_LOOKS = 7
 COLUMNS = (
     Column("bleu", "BLEU", 2),
     Column("hard", "BLEU, hard at inference", 2),
@@ -31,10 +32,10 @@ def trial(arm: str, seed: int, config: Config, setting: Setting, done: Trials) -
     data = _data(setting, config, seed)
     every, known = candidates(arm, config), done.values(arm, "choice")
     numbers = known[:1] or range(len(every))
-    models = {i: _trained(arm, seed, config, data, every[i]) for i in numbers}
-    losses = {i: _loss(model, data, data.validation) for i, model in models.items() if every[1:]}
-    best = min(models, key=lambda i: losses.get(i, 0.0))
-    model = models[best]
+    fits = {i: _trained(arm, seed, config, data, every[i]) for i in numbers}
+    losses = {i: curve[-1] for i, (_, curve) in fits.items() if curve}
+    best = min(fits, key=lambda i: losses.get(i, 0.0))
+    model, curve = fits[best]
     figures: dict[str, Any] = {
         "bleu": _bleu(model, data, config),
         "loss": _loss(model, data, data.test),
@@ -45,19 +46,33 @@ def trial(arm: str, seed: int, config: Config, setting: Setting, done: Trials) -
         model.hard(False)
     if losses:
         figures |= {"choice": best, "validation_loss": losses[best]}
+        figures |= {"curve_updates": looks(config.updates), "curve_loss": curve}
     if seed == 0:
         figures |= pictures.map_of(model, data, config.words + 4)
     return figures
 
 
-def _trained(arm: str, seed: int, config: Config, data: Data, choice: Candidate) -> Translator:
+def looks(updates: int) -> list[int]:
+    """After how many updates the loss on the validation part is kept; at the end in any case.
+
+    >>> looks(700), looks(3)
+    ([100, 200, 300, 400, 500, 600, 700], [1, 2, 3])
+    """
+    many = min(_LOOKS, updates)
+    return [updates * (i + 1) // many for i in range(many)]
+
+
+def _trained(
+    arm: str, seed: int, config: Config, data: Data, choice: Candidate
+) -> tuple[Translator, list[float]]:
+    """The network, and its loss on the validation part on the way."""
     method = arm.removeprefix("top-k, ") if arm != "softmax" else None
     sizes = (len(data.english.names), len(data.french.names))
     torch.manual_seed(seed)
     model = Translator(config, *sizes, method, choice)
     torch.manual_seed(1000 + seed)  # the same batches for every arm
-    _train(model, data, replace(config, learning_rate=choice.rate * config.learning_rate))
-    return model
+    rate = choice.rate * config.learning_rate
+    return model, _train(model, data, replace(config, learning_rate=rate))
 
 
 @lru_cache(maxsize=1)
@@ -66,10 +81,11 @@ def _data(setting: Setting, config: Config, seed: int) -> Data:
     return load(setting, *sizes, seed, config.validation_pairs)
 
 
-def _train(model: Translator, data: Data, config: Config) -> None:
+def _train(model: Translator, data: Data, config: Config) -> list[float]:
     optimiser = torch.optim.Adam(model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98))
     criterion = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=config.label_smoothing)
     model.train()
+    look_after, curve = looks(config.updates) if data.validation else [], []
     for update in range(config.updates):
         done = update / config.updates
         rate = min(
@@ -86,6 +102,10 @@ def _train(model: Translator, data: Data, config: Config) -> None:
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
+        if update + 1 in look_after:
+            curve.append(_loss(model, data, data.validation))
+            model.train()
+    return curve
 
 
 @torch.no_grad()
@@ -136,6 +156,9 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     arms=lambda config: config.arms,
     session=session,
+    learning=Learning(
+        "curve_loss", "curve_updates", "loss per word on the validation part", "updates"
+    ),
     needs=needs,
     shared=lambda arm, seed: arm,  # what was chosen for it
     devices=("cpu",),

@@ -36,13 +36,20 @@ def draw(trials: Trials, path: Path) -> None:
     from matplotlib.figure import Figure
 
     maps = [r for r in trials.records if "map_weights" in r]
-    figure = Figure(figsize=(9, 2.6 + (3.6 if maps else 0)), layout="constrained")
+    curved = [arm for arm in trials.arms if trials.values(arm, "curve_loss")]
+    size = (9 + 4 * bool(curved), 2.6 + (3.6 if maps else 0))
+    figure = Figure(figsize=size, layout="constrained")
     above, *below = figure.subfigures(2 if maps else 1, 1, squeeze=False)[:, 0]
-    row = above.subplots(1, len(_COLUMNS), squeeze=False)[0]
-    for axes, column in zip(row, _COLUMNS, strict=True):
+    row = above.subplots(1, len(_COLUMNS) + bool(curved), squeeze=False)[0]
+    for axes, column in zip(row, _COLUMNS, strict=False):
         panels.dots(axes, trials, column)
         axes.invert_yaxis()
     row[1].set_yticklabels([])
+    if curved:
+        panels.curves(row[2], trials, "curve_loss", "curve_updates", curved)
+        row[2].set_title("loss per word on the validation part", fontsize=9)
+        row[2].set_xlabel("updates")
+        row[2].legend(fontsize=7)
     if maps:
         _maps(below[0].subplots(1, len(maps), squeeze=False)[0], maps)
     figure.suptitle(trials.title, fontsize=10)

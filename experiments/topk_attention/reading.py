@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.contest import Contest, Scores, verdicts
 from experiments.paper import Paper
-from experiments.reading import against, claim, sides
+from experiments.reading import against, along, claim, sides
 from experiments.trials import Trials
 from experiments.words import span_signed
 
@@ -13,6 +13,7 @@ CONTESTS = (
     Contest("loss", "test loss per word", digits=3, deciding=False),
 )
 _HARD = Contest("hard", "BLEU", True)
+_CURVE = Contest("", "loss per word", digits=3)
 _BASE = "softmax"
 
 
@@ -23,6 +24,7 @@ def read(trials: Trials, _paper: Paper) -> list[str]:
     return [
         against(contest, scores, _BASE, soft),
         _hard(trials, scores),
+        along(_CURVE, trials, "curve_loss"),
         _claimed(contest, scores, soft),
     ]
 

@@ -47,8 +47,9 @@ def test_an_interrupted_run_goes_on(tmp_path):
 def test_more_seeds_are_added_and_fresh_forgets(tmp_path):
     run(Toy().experiment(), _order(tmp_path))
     more = Toy()
-    run(more.experiment(), _order(tmp_path, seeds=3))
+    grown = run(more.experiment(Config(seeds=3)), _order(tmp_path))
     assert more.ran == [("first", 2), ("second", 2)]
+    assert grown.config["seeds"] == 3  # what is kept is what was run
     again = Toy()
     run(again.experiment(), _order(tmp_path, seeds=1, fresh=True))
     assert again.ran == [("first", 0), ("second", 0)]

@@ -209,6 +209,7 @@ def test_every_arm_of_attention_runs(tmp_path):
     for arm in attention_config.ARMS:
         figures = attention.trial(arm, 0, config, Setting(tmp_path), Trials("title", {}))
         losses[arm] = figures["loss"]
+        assert "curve_loss" not in figures  # there is no validation part
         assert ("hard" in figures) == (arm != "softmax")
     # the arms are not the same network: soft at ε is logistic at ε/2
     assert len(set(losses.values())) == len(losses)
@@ -225,6 +226,9 @@ def test_attention_is_chosen_on_the_validation_part_and_drawn(tmp_path):
     for arm in config.arms:
         figures = attention.trial(arm, 0, config, Setting(tmp_path), trials)
         trials.add(arm, 0, figures)
+        assert figures["curve_updates"] == [1, 2]
+        assert figures["curve_loss"][-1] == figures["validation_loss"]
+        assert len(figures["curve_loss"]) == 2
         weights = torch.tensor(figures["map_weights"])
         assert weights.shape == (len(figures["map_french"]), len(figures["map_english"]))
         assert torch.allclose(weights.sum(-1), torch.ones(len(weights)), atol=1e-4)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import catalogue, choosing, contest, docs, ranking
+from experiments import catalogue, choosing, contest, docs, panels, ranking
 from experiments import reading as sentences
 from experiments.contest import Contest, by_first
 from experiments.paper import Paper
@@ -199,6 +199,22 @@ def test_a_curve_says_whether_it_still_moves():
     )
 
 
+def test_where_curves_begin_and_end_is_said_for_every_group():
+    contest = Contest("share", "errors", False, 1, 100, " %", by_first)
+    trials = Trials("title", {})
+    for arm, ends in (("1, a", (0.5, 0.25)), ("1, b", (0.5, 0.75)), ("2, a", (0.1, 0.2))):
+        for seed in range(2):
+            curve = [ends[0] + 0.01 * seed, 9.0, ends[1] + 0.03 * seed]
+            trials.add(arm, seed, {"share": 0.5, "curve": curve})
+    trials.add("1, c", 0, {"share": 0.5})
+    assert sentences.along(contest, trials, "curve", "1") == (
+        "On the validation part, from the first point of the curve to the last for 1: "
+        "errors 50.5 to 26.5 % with a and 50.5 to 76.5 % with b."
+    )
+    assert "10.5 to 21.5 % with a." in sentences.along(contest, trials, "curve", "2")
+    assert sentences.along(contest, trials, "other") == ""
+
+
 def test_rounding_is_no_difference():
     said = _leader(a=[0.0, 0.0, 0.0], b=[2e-15, 2e-15, 2e-15])
     assert "cannot be told apart" in said
@@ -212,6 +228,7 @@ def test_rounding_is_no_difference():
         "words",
         "statistics.paired",
         "statistics.ranks",
+        "topk_attention.experiment",
         "topk_classification.reading",
         "topk_sweeps.reading",
     ],
@@ -477,7 +494,22 @@ def test_the_best_three_are_listed_with_p(tmp_path):
     assert "The quickest of these is a." in said
 
 
+def test_curves_of_learning_are_drawn(tmp_path):
+    trials = Trials("title", {})
+    for arm, ends in (("M, a", 0.1), ("M, b", 0.2), ("F, a", 0.3)):
+        for seed in range(2):
+            trials.add(arm, seed, {"loss": ends, "curve": [1.0, 0.5, ends][seed:]})
+    trials.add("F, b", 0, {"loss": 1.0})
+    assert docs._curve(catalogue.get("knn"), "quick", trials) == []
+    experiment = catalogue.get("feature_selection")
+    (said,) = docs._curve(experiment, "quick", trials)
+    assert said.endswith("(figures/curves_feature_selection_quick.png)")
+    assert docs._curve(experiment, "quick", _trials(**{"M, a": [1.0]})) == []
+    panels.learning(trials, experiment.learning, by_first, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_every_picture_of_the_page_is_there():
-    pictures = re.findall(r"\]\((figures/ranks_[^)]+)\)", docs.page())
-    assert pictures
+    pictures = re.findall(r"\]\((figures/(?:ranks|curves)_[^)]+)\)", docs.page())
+    assert {picture.split("_")[0] for picture in pictures} == {"figures/ranks", "figures/curves"}
     assert all((docs.PAGE.parent / picture).exists() for picture in pictures)

@@ -1,0 +1,86 @@
+"""What presets would take that are not run is measured, and said from what is kept."""
+
+import doctest
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from experiments import catalogue, costs, words
+from experiments.paper import Paper
+from experiments.trials import RESULTS
+
+NOT_RUN = [
+    (name, preset)
+    for name in catalogue.names()
+    for preset in catalogue.get(name).presets
+    if not (RESULTS / name / f"{preset}.json").exists()
+]
+
+
+@pytest.mark.parametrize(("name", "preset"), NOT_RUN)
+def test_a_reason_has_its_cost_or_there_is_nothing_to_measure(name, preset):
+    """Without the data, or where times are the figures, so that limits of time are set."""
+    experiment = catalogue.get(name)
+    reason = Paper.of(experiment).not_run[preset]
+    known = (name, preset) in costs.CASES
+    assert known == (costs.PLACE in reason)
+    assert known or experiment.timed or "No package registry" in reason
+    said = costs.filled(reason, experiment, preset)
+    assert costs.PLACE not in said
+    if known:
+        config = experiment.presets[preset]
+        assert f"there are {len(experiment.arms(config)) * config.seeds}" in said
+        assert set(costs.CASES[name, preset].arms) <= set(experiment.arms(config))
+
+
+def test_what_is_run_is_not_measured_for_it():
+    assert costs.CASES.keys() <= set(NOT_RUN)
+    kept = json.loads(costs.KEPT.read_text(encoding="utf-8"))["seconds"]
+    assert kept.keys() == {f"{name}, {preset}" for name, preset in costs.CASES}
+    assert all(second > 0 for seconds in kept.values() for second in seconds)
+
+
+def test_a_few_steps_are_timed_and_no_more():
+    made = []
+
+    def trial(_arm, _seed):
+        weight = torch.ones(3, requires_grad=True)
+        optimiser = torch.optim.SGD([weight], lr=0.1)
+        for step in range(100):
+            end = time.process_time() + (0.2 if step == 0 else 0.01)
+            while time.process_time() < end:
+                pass
+            optimiser.zero_grad()
+            weight.sum().backward()
+            optimiser.step()
+            made.append(step)
+        return {}
+
+    experiment = SimpleNamespace(session=lambda *_: trial)
+    case = costs.Case(("a",), lambda config: 100, skipped=2, timed=5)
+    seconds = costs.measured(experiment, None, "a", case)
+    assert 0.01 <= seconds < 0.1
+    assert len(made) == 7  # the last of eight ends the trial
+    costs.measured(experiment, None, "a", case)
+    assert len(made) == 14
+
+
+def test_examples_of_the_durations():
+    assert doctest.testmod(words).failed == 0
+
+
+def test_a_step_of_a_preset_is_timed(tmp_path, monkeypatch):
+    """With a preset that is quick, and all that is written goes elsewhere."""
+    monkeypatch.setattr(costs, "KEPT", tmp_path / "costs.json")
+    case = costs.Case(("πST",), lambda config: config.steps, {"samples": 4, "problems": 2}, timed=2)
+    monkeypatch.setattr(costs, "CASES", {("polynomial", "paper"): case})
+    costs.main(["polynomial"])
+    said = costs.sentence(catalogue.get("polynomial"), "paper")
+    assert said.startswith("5,000 steps of ")
+    assert said.endswith("of a core for a trial, and there are 25")
+    before = costs.KEPT.read_text(encoding="utf-8")
+    costs.main(["knn"])
+    assert costs.KEPT.read_text(encoding="utf-8") == before
