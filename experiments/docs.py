@@ -12,6 +12,7 @@ from experiments.experiment import Experiment
 from experiments.paper import NOT_RUN, Paper, beside
 from experiments.reading import contests, reading
 from experiments.trials import RESULTS, Trials
+from experiments.words import duration
 from softorder.cli._table import plain
 
 PAGE = Path("docs", "reproduce.md")
@@ -135,9 +136,14 @@ def _about(experiment: Experiment, preset: str, trials: Trials) -> str:
     config = experiment.presets[preset]
     wanted = len(experiment.arms(config)) * config.seeds
     about = plain(", ".join(f"{key} {value}" for key, value in trials.about.items()))
-    return (
-        f"{len(trials.records)} of {wanted} trials, {trials.minutes():.1f} minutes in all; {about}."
-    )
+    made, minutes = len(trials.records), trials.minutes()
+    said = f"{made} of {wanted} trials, {minutes:.1f} minutes in all; {about}."
+    if 0 < made < wanted:
+        rest = 60 * minutes * (wanted - made) / made
+        said += (
+            f" At the same pace the other {wanted - made} would take {duration(rest)} of a core."
+        )
+    return said
 
 
 def tables() -> dict[Path, str]:

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from experiments import catalogue, costs, words
+from experiments import catalogue, costs, docs, words
 from experiments.paper import Paper
-from experiments.trials import RESULTS
+from experiments.trials import RESULTS, Trials
 
 NOT_RUN = [
     (name, preset)
@@ -66,6 +66,19 @@ def test_a_few_steps_are_timed_and_no_more():
     assert len(made) == 7  # the last of eight ends the trial
     costs.measured(experiment, None, "a", case)
     assert len(made) == 14
+
+
+def test_what_is_begun_says_what_the_rest_would_take():
+    experiment = catalogue.get("polynomial")
+    trials = Trials("title", {}, about={"torch": "2"})
+    assert (
+        docs._about(experiment, "paper", trials) == "0 of 25 trials, 0.0 minutes in all; torch 2."
+    )
+    for seed in range(2):
+        trials.add("πST", seed, {"seconds": 1_800.0})
+    said = docs._about(experiment, "paper", trials)
+    assert said.startswith("2 of 25 trials, 60.0 minutes in all; torch 2. ")
+    assert said.endswith("At the same pace the other 23 would take 11.5 hours of a core.")
 
 
 def test_examples_of_the_durations():
