@@ -58,7 +58,6 @@ PRESETS = {
     # Fewer steps than quick, for several seeds.
     "seeds": replace(
         _PAPER,
-        codes=tuple(replace(code, data=("mnist",)) for code in _PAPER.codes),
         training=12_800,
         test=2_000,
         epochs=3,
