@@ -83,7 +83,7 @@ PRESETS = {
         learning_rate=3e-3,
         fine_rate=5e-4,
         temperature=0.1,
-        seeds=3,
+        seeds=5,
         arms=ARMS[:4],
     ),
     "medium": Config(

@@ -22,7 +22,7 @@ class Config:
 
 
 PRESETS = {
-    "quick": Config(n=100, k=50, problems=8, samples=64, steps=800, learning_rate=0.05, seeds=3),
+    "quick": Config(n=100, k=50, problems=8, samples=64, steps=800, learning_rate=0.05, seeds=5),
     # The optimiser, its learning rate and the number of steps are not stated in the paper.
     "paper": Config(
         n=100, k=50, problems=128, samples=256, steps=5_000, learning_rate=0.01, seeds=5, every=50
