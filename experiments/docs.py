@@ -17,6 +17,7 @@ from softorder.cli._table import plain
 
 PAGE = Path("docs", "reproduce.md")
 _FIGURES = Path("docs", "figures")
+_OWN = ("polynomial", "root_finding")  #: experiments whose own picture of quick stands on a page
 _HEAD = """\
 # The papers' experiments
 
@@ -33,11 +34,11 @@ in `experiments/results`.
 
 `softorder reproduce --all` runs the preset `quick` of all of them: {minutes:.0f} core minutes when
 this page was made. It is small, and says which method is better rather than what the paper's
-setting would give. `medium`, where there is one, is nearer to that; `seeds` trains less than either,
-with more seeds. The preset `paper` has the paper's setting, as far as the paper states it; most of
-them want a GPU, or days. Tables show the mean and the standard deviation over the seeds. The
-paper's figures stand beside ours as they are printed there; "-" is what there is no figure for, and
-"not run here" what we have not run.
+setting would give. `medium`, where there is one, is nearer to that; `seeds` trains less than
+either, with more seeds. The preset `paper` has the paper's setting, as far as the paper states it;
+most of them want a GPU, or days. Tables show the mean and the standard deviation over the seeds.
+The paper's figures stand beside ours as they are printed there; "-" is what there is no figure for,
+and "not run here" what we have not run.
 
 What we read in a table is computed from its trials. There ± is the 95 % interval of the mean. A
 method is said to beat another, or to be better or worse, where a paired t-test over the seeds that
@@ -175,6 +176,9 @@ def draw(folder: Path) -> list[Path]:
                 drawn.append(folder / _figure(experiment, preset, "curves"))
                 split = contests(experiment)[0].split
                 panels.learning(trials, experiment.learning, split, drawn[-1])
+        if experiment.name in _OWN and experiment.draw and "quick" in kept:
+            drawn.append(folder / f"{experiment.name}.png")
+            experiment.draw(kept["quick"], drawn[-1])
     return drawn
 
 
