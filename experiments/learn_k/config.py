@@ -16,17 +16,6 @@ class Config(Training):
 
 PRESETS = {
     "quick": Config(**TRAINING["quick"], seeds=1, fixed=(10, 30, 50, 100)),
-    # A smaller setting than quick, for many seeds.
-    "seeds": Config(
-        training=12_800,
-        test=2_000,
-        epochs=4,
-        batch=64,
-        learning_rate=1e-3,
-        gate_rate=2e-2,
-        hidden=(256, 128),
-        seeds=5,
-        fixed=(10, 30, 50, 100),
-    ),
+    "seeds": Config(**TRAINING["seeds"], seeds=5, fixed=(10, 30, 50, 100)),
     "paper": Config(**TRAINING["paper"], seeds=5),
 }
