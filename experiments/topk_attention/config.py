@@ -37,6 +37,18 @@ class Candidate:
     temperature: float | None = None  #: at the start; of softmax it divides the queries' weights
     rate: float = 1.0  #: times the learning rate
 
+    def __str__(self) -> str:
+        """
+        >>> str(Candidate(k=2, temperature=0.25)), str(Candidate(temperature=1.0, rate=2.0))
+        ('k = 2 and τ = 0.25 at the start', 'τ = 1 at the start and 2 times the learning rate')
+        """
+        parts = [f"k = {self.k}"] if self.k is not None else []
+        if self.temperature is not None:
+            parts.append(f"τ = {self.temperature:g} at the start")
+        if self.rate != 1:
+            parts.append(f"{self.rate:g} times the learning rate")
+        return " and ".join(parts) or "the configuration"
+
 
 #: each kind of attention has four to choose from
 CANDIDATES = {
@@ -69,7 +81,7 @@ PRESETS = {
         dropout=0.0,
         arms=ARMS[:3],
     ),
-    # Fewer updates than quick; each arm takes the best of four settings, chosen with seed 0.
+    # As quick, but each arm takes the best of four settings, chosen with seed 0.
     "tuned": Config(
         pairs=20_000,
         test_pairs=1_000,
@@ -80,10 +92,10 @@ PRESETS = {
         heads=4,
         layers=2,
         batch=64,
-        updates=300,
+        updates=700,
         learning_rate=3e-3,
         k=3,
-        seeds=3,
+        seeds=5,
         dropout=0.0,
         arms=ARMS[:3],
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from experiments.contest import Contest, Scores, verdicts
 from experiments.paper import Paper
 from experiments.reading import against, along, claim, sides
+from experiments.topk_attention.config import CANDIDATES
 from experiments.trials import Trials
-from experiments.words import span_signed
+from experiments.words import quoted, span_signed
 
 CONTESTS = (
     Contest("bleu", "BLEU", True),
@@ -24,6 +25,7 @@ def read(trials: Trials, _paper: Paper) -> list[str]:
     return [
         against(contest, scores, _BASE, soft),
         _hard(trials, scores),
+        _chosen(trials),
         along(_CURVE, trials, "curve_loss"),
         _claimed(contest, scores, soft),
     ]
@@ -41,6 +43,16 @@ def _hard(trials: Trials, scores: Scores) -> str:
     if not gaps:
         return ""
     return f"Hard attention at inference changes it by {span_signed(_HARD, gaps)} in single trials."
+
+
+def _chosen(trials: Trials) -> str:
+    """What each arm took of its candidates."""
+    parts = []
+    for arm in trials.arms:
+        numbers = trials.values(arm, "choice")[:1]
+        every = CANDIDATES["softmax" if arm == _BASE else "top-k"]
+        parts += [f"{quoted(arm)} {every[i]}" for i in numbers if i < len(every)]
+    return f"Chosen on the validation part: for {'; for '.join(parts)}." if parts else ""
 
 
 def _claimed(contest: Contest, scores: Scores, soft: list[str]) -> str:

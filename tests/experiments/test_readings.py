@@ -228,6 +228,7 @@ def test_rounding_is_no_difference():
         "words",
         "statistics.paired",
         "statistics.ranks",
+        "topk_attention.config",
         "topk_attention.experiment",
         "topk_classification.reading",
         "topk_sweeps.reading",
@@ -302,6 +303,16 @@ def test_what_reading_its_own_phones_adds_is_said_for_every_length():
     assert "for 4 words, and reading its own adds 5.00 ± 0.00 points." in said
     assert "gains over teacher forcing alone for 1 word, as the paper says, does not show" in said
     assert "gains over teacher forcing alone for 4 words, as the paper says, shows here" in said
+
+
+def test_what_attention_chose_is_said():
+    trials = Trials("title", {})
+    for arm, choice in (("softmax", 3), ("top-k, soft", 0)):
+        trials.add(arm, 0, {"bleu": 20.0, "choice": choice})
+    assert (
+        "Chosen on the validation part: for softmax τ = 0.5 at the start and 2 times the learning "
+        'rate; for "top-k, soft" k = 2 and τ = 0.25 at the start.'
+    ) in _read("topk_attention", trials)
 
 
 def _read(name: str, trials: Trials) -> str:
