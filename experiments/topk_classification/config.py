@@ -62,7 +62,7 @@ PRESETS = {
     ),
     "cifar10-small": Config(
         "cifar10",
-        seeds=3,
+        seeds=5,
         small=True,
         methods=("softmax", "laplace", "sinkhorn_sort"),
         mixed=_ONE,
