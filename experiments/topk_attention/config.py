@@ -53,7 +53,7 @@ class Candidate:
 #: each kind of attention has four to choose from
 CANDIDATES = {
     "softmax": tuple(Candidate(temperature=t, rate=r) for t in (1.0, 0.5) for r in (1.0, 2.0)),
-    "top-k": tuple(Candidate(k=k, temperature=t) for k in (2, 4) for t in (0.25, 1.0)),
+    "top-k": tuple(Candidate(k=k, temperature=1.0, rate=r) for k in (2, 4) for r in (1.0, 2.0)),
 }
 
 
