@@ -311,7 +311,7 @@ def test_what_attention_chose_is_said():
         trials.add(arm, 0, {"bleu": 20.0, "choice": choice})
     assert (
         "Chosen on the validation part: for softmax τ = 0.5 at the start and 2 times the learning "
-        'rate; for "top-k, soft" k = 2 and τ = 0.25 at the start.'
+        'rate; for "top-k, soft" k = 2 and τ = 1 at the start.'
     ) in _read("topk_attention", trials)
 
 
