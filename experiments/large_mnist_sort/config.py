@@ -82,7 +82,7 @@ PRESETS = {
     # All sizes of the paper, with what helps most for its price: every image in 8 lists.
     "medium": Config(
         **_QUICK | {"sizes": (3, 5, 7, 9, 15), "steps": 1_500, "test": 2_000},
-        seeds=3,
+        seeds=5,
         methods=("laplace", "neuralsort"),
         regroup=8,
         bfloat16=True,
