@@ -35,7 +35,8 @@ template <class T> class NeuralSort {
 
   // With D = P ⊙ (g - <P,g>)/τ, c_i = Σ_j D_ji and the scores in order:
   // x_i gets Σ_j (1 - 2j) D_ji + 2 (how many are above i) c_i - 2 Σ_{l below i} c_l, where what ties with it
-  // counts half.
+  // counts half. <P,g> is over the sum of the shares as they were rounded, so that D has the sum 0: what is left of
+  // it would count as often as there are rows, and more.
   void backward(const SoftmaxRow<T>& row, T* out) {
     const std::size_t m = row.count();
     const std::int32_t* const order = row.order();
@@ -43,8 +44,12 @@ template <class T> class NeuralSort {
     std::fill_n(out, n_, T(0)), std::fill_n(c, m, 0.0), std::fill_n(gradient, m, 0.0);
     for (std::size_t j = 0; j < std::min(k_, m); ++j) {
       const T *share = row.p(j), *g = row.upstream(j);
-      double mean = 0;
-      for (std::size_t i = 0; i < m; ++i) mean += double(share[order[i]]) * double(g[order[i]]);
+      double mean = 0, mass = 0;
+      for (std::size_t i = 0; i < m; ++i) {
+        mass += double(share[order[i]]);
+        mean += double(share[order[i]]) * double(g[order[i]]);
+      }
+      if (mass > 0) mean /= mass;
       for (std::size_t i = 0; i < m; ++i) {
         const double d = double(share[order[i]]) * (double(g[order[i]]) - mean) * row.inverse;
         c[i] += d;

@@ -55,6 +55,14 @@ def test_rows_and_gradients_are_those_of_the_formula(family, n, k, dtype):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_what_rounding_the_shares_leaves_does_not_grow_with_the_rows(family):
+    """All scores are one, and alike to the loss: every share is 1/n, rounded; nothing moves."""
+    n, upstream = 109, torch.arange(1.0, 110).outer(torch.ones(109))
+    _, gradient = _compiled(family, torch.full((n,), 1001.28), n, 3.7, True, upstream)
+    assert gradient.abs().max() <= 2e-6
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shape", bank.FAMILIES)
 def test_long_rows_of_the_bank(shape, family):
     """Samples that tell little of their rows: ties, several modes, outliers."""
