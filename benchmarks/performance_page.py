@@ -59,7 +59,7 @@ def _goals(results: Results) -> list[str]:
     about = (
         "Every figure is a time over that of what stands behind the × in its title, both the "
         "fastest of many calls that alternate in one run, then the worst of the row's cases. The "
-        "libraries of two SIMD levels run on one CPU, torch at its own best: `avx2` is what most "
+        "libraries of two SIMD levels run on one CPU, torch at the same level: `avx2` is what most "
         "CPUs have."
     )
     image = "![Time over that of softmax and sort, beside the goals](goals.png)"
