@@ -159,3 +159,27 @@ def test_points_in_a_wide_gap_by_normal_move_with_shares_of_their_last_digit():
     assert _noticed(problem, gradient=lambda v: v * (1 + 1e-2))
     logistic = _problem("soft_quantile", "logistic", scores, **options)
     assert _noticed(logistic, gradient=lambda v: v * (1 + 1e-5))
+
+
+def test_slopes_of_a_softmax_cancel_to_a_digit_of_1():
+    """1 less a share of 1 is 0 within 2e-16, whatever it is exactly."""
+    scores = torch.tensor([[0.0, 100.0]], dtype=torch.float64)
+    options = {"target": torch.tensor([1]), "p_k": torch.tensor([0.5, 0.5]), "reduction": "none"}
+    mixed, alone = (
+        _problem("top_k_cross_entropy", "uniform", scores.tolist(), top1=top1, **options)
+        for top1 in ("softmax", "operator")
+    )
+    assert 0 < _solved(mixed).gradients["scores"].abs().max() < 1e-40
+    assert not _noticed(mixed, gradient=torch.zeros_like)
+    assert _noticed(mixed, gradient=lambda v: v + 1e-14)
+    assert _noticed(alone, gradient=lambda v: v + 1e-40)
+
+
+def test_small_shares_of_neuralsort_are_as_good_as_its_logits():
+    """e^-120 of logits of 1e8 is as good as 1e-7, and of logits of 100 as good as any other."""
+    cold = [1.0, 1.0 + 1.2e-6, 1.0 + 2.4e-6]
+    for scores, tau, noticed in ((cold, 1e-8, False), ([0.0, 120.0, 240.0], 1.0, True)):
+        problem = _problem("soft_permutation", "neuralsort", scores, temperature=tau)
+        assert 0 < _solved(problem).gradients["scores"].abs().max() < 1e-5
+        assert bool(_noticed(problem, gradient=lambda v: v * (1 + 1e-7))) == noticed
+        assert _noticed(problem, gradient=lambda v: v * (1 + 1e-4))

@@ -43,6 +43,10 @@ def unit(problem, name, expected):
         # f(u), which is divided by τ, and for the gradient of τ multiplied by u
         factor = 1 + reach(problem) if name == "the gradient of temperature" else 1.0
         one = one + smallest(problem) / coldest(problem) * factor
+        if problem.options.get("top1") == "softmax":  # whose slopes, 1 less a share of 1, cancel
+            one = one + penalty_digit(problem)
+        if problem.name == "neuralsort":
+            one = one + logit_digit(problem) * most(expected)
         if problem.name in _TRANSPORT:
             # What should be 0 or 1 may be as far from it, with slopes of as much over τ. These
             # cancel, and so do those of Σ_a g_a (x_i - middle) ∂P_ai/∂x_i where scores are tied.
@@ -152,6 +156,15 @@ def float64_digit(problem):
     """Of the largest score."""
     finite = torch.where(problem.rows.isfinite(), problem.rows, 0.0)
     return most(finite) * torch.finfo(torch.float64).eps
+
+
+def logit_digit(problem):
+    """The last digit of NeuralSort's logits: distances from n scores, n times, in units of τ.
+
+    Shares are as good as that.
+    """
+    n = problem.scores.shape[problem.dim]
+    return min(n * n * float64_digit(problem) / coldest(problem), 1e300)
 
 
 def rounds_digit(problem):
