@@ -183,3 +183,12 @@ def test_small_shares_of_neuralsort_are_as_good_as_its_logits():
         assert 0 < _solved(problem).gradients["scores"].abs().max() < 1e-5
         assert bool(_noticed(problem, gradient=lambda v: v * (1 + 1e-7))) == noticed
         assert _noticed(problem, gradient=lambda v: v * (1 + 1e-4))
+
+
+def test_slopes_of_a_network_are_as_good_as_its_wires_after_all_layers():
+    """Values of 1 have a last digit of 2e-4 τ, which each of 3 layers may add."""
+    network = partial(_problem, "soft_permutation", NetworkMethod("bitonic", "optimal"))
+    cold = network([1.0, 0.7, 1.0, 0.2], descending=False, temperature=1e-12)
+    slope = 2.2e-4 / cold.temperature.item()
+    assert not _noticed(cold, gradient=lambda v: v + 8 * slope)
+    assert _noticed(cold, gradient=lambda v: v + 50 * slope)

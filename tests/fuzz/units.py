@@ -82,8 +82,9 @@ def accuracy(problem, stated):
     dtype = problem.scores.dtype
     computed = stated[dtype if dtype is torch.float64 else torch.float32]
     rounded = torch.finfo(dtype).eps if dtype.itemsize == 2 else 0
-    if problem.name == "network":  # u is off by the last digit of values, in units of τ
-        rounded += wire_digit(problem) / coldest(problem)
+    if problem.name == "network":  # u is off by the last digit of values, once a layer
+        layers = problem.scores.shape[problem.dim].bit_length()  # at the least
+        rounded += layers * wire_digit(problem) / coldest(problem)
     if problem.name == "sequential_softmax":
         rounded += rounds_digit(problem)
     return computed * HARSH.get(problem.name, 1) + rounded
