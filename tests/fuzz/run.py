@@ -7,8 +7,9 @@
     python -m tests.fuzz.run --calls 400000 --jobs 2 --state build/fuzz.json
                                                    in two processes; again, to go on after a stop
 
-Every answer of the compiled kernels is judged by itself (tests/fuzz/decent.py), and beside
-plain torch, also in float64 (tests/fuzz/judges.py). What failed, or crashed, is named by its line.
+Every answer of the compiled kernels is judged by itself (tests/fuzz/decent.py), beside plain
+torch, also in float64 (tests/fuzz/judges.py), and, where all is small, beside the definition in
+extended precision (tests/fuzz/oracle.py). What failed, or crashed, is named by its line.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import torch
 
 import softorder as so
 from softorder.kernels import _native
-from tests.fuzz import judges, problems, shrinking, values
+from tests.fuzz import judges, oracle, problems, shrinking, values
 from tests.fuzz.decent import decent
 from tests.fuzz.judges import Answer
 
@@ -47,10 +48,14 @@ def solve(problem, kind):
     with _native.use(kind):
         result = operator(scores, method=problem.method, **options)
         inputs = [scores, *(options[name] for name in problem.learned)]
-        layout = problem.layout if result.dim() else "plain"
-        upstream = _upstream(problem.seed, result.shape, result.dtype, layout)
+        upstream = _upstream_of(problem, result)
         gradients = torch.autograd.grad(result, inputs, upstream, allow_unused=True)
     return Answer(result.detach(), dict(zip(("scores", *problem.learned), gradients, strict=True)))
+
+
+def _upstream_of(problem, result):
+    layout = problem.layout if result.dim() else "plain"
+    return _upstream(problem.seed, result.shape, result.dtype, layout)
 
 
 @lru_cache(maxsize=4)
@@ -65,11 +70,11 @@ def check(problem, levels=None):
     On all of these SIMD levels, or on the one in use. Plain torch is asked once for all of them,
     and not at all where no compiled kernel ran: its answer is there, for every level.
     """
-    others = {}
+    others, exact = {}, {}
     for level in levels or [_native.level()]:
         before = _native.calls.total()
         with _native.use_level(level):
-            wrong = _check(problem, others)
+            wrong = _check(problem, others, exact)
         if wrong:
             return wrong if levels is None else f"{wrong}, level {level}"
         if _native.calls.total() == before:
@@ -77,7 +82,7 @@ def check(problem, levels=None):
     return ""
 
 
-def _check(problem, others):
+def _check(problem, others, exact):
     arguments = [problem.scores, *problem.options.values()]
     memory = [values.whole(v) for v in arguments if isinstance(v, torch.Tensor)]
     before, calls = [bits.clone() for bits in memory], _native.calls.total()
@@ -92,7 +97,8 @@ def _check(problem, others):
             others["plain torch"] = solve(problem, "torch")
         if problem.scores.dtype is not torch.float64:
             others["float64"] = solve(problem.widened(), "torch")
-    return next(filter(None, (judges.agree(problem, found, o, w) for w, o in others.items())), "")
+    wrong = next(filter(None, (judges.agree(problem, found, o, w) for w, o in others.items())), "")
+    return wrong or oracle.agree(problem, found, _upstream_of(problem, found.result), exact)
 
 
 @dataclass
