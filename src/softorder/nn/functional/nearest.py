@@ -78,10 +78,13 @@ def _shortlist(
 def _merge(
     best: Tensor, indices: Tensor, table: Tensor, start: int, k: int
 ) -> tuple[Tensor, Tensor]:
-    """The k least of what was found before and a table of more, ascending."""
-    here = torch.arange(start, start + table.shape[1], device=table.device)
-    values = torch.cat([best, table], 1)
-    names = torch.cat([indices, here.expand(len(table), -1)], 1)
+    """The k least of what was found before and a table of more, ascending.
+
+    Those of the table are looked for first: what is put beside others, and copied, is small.
+    """
+    least, chosen = table.topk(min(k, table.shape[1]), largest=False)
+    values = torch.cat([best, least], 1)
+    names = torch.cat([indices, chosen + start], 1)
     least, chosen = values.topk(min(k, values.shape[1]), largest=False)
     return least, names.gather(1, chosen)
 
