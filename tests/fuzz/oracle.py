@@ -28,17 +28,18 @@ def agree(problem, found, upstream, kept):
     """
     if problem.name not in DENSITIES or not 0 < problem.scores.numel() <= MOST:
         return ""
-    if problem.operator in _POINTS:
-        return _misplaced(problem, found.result)
     if problem.operator not in _SOLVERS:
         return ""
+    if problem.operator in _LEVELS and (words := _misplaced(problem, found.result)):
+        return words
     if not kept:
         kept["rows"], kept["answer"] = _SOLVERS[problem.operator](problem, upstream)
     rows, answer = kept["rows"], kept["answer"]
     if not rows.any():
         return ""
     parts = {name: _rows_of(problem, found.gradients[name])[rows] for name in answer.gradients}
-    part = Answer(_rows_of(problem, found.result)[rows], parts)
+    result = None if answer.result is None else _rows_of(problem, found.result)[rows]
+    part = Answer(result, parts)
     return judges.agree(problem, part, answer, "extended precision")
 
 
@@ -163,28 +164,29 @@ def _furthest(law, share):
 
 
 def _solve_topk(problem, upstream):
-    """p, or log p, and ∂/∂x = d (v - Σ q v) with d = f/τ, q = d/Σ d."""
+    """p, or log p, and with their slopes s in u and q = f/Σ f: ∂/∂x = (s v - q Σ s v)/τ."""
     x, tau = _scores(problem)
-    there = ~np.isneginf(x)
+    rows, there, law = _usable(x), ~np.isneginf(x), DENSITIES[problem.name]
     count = there.sum(1)
     k = np.minimum(_per_row(problem, problem.options["k"]), count)
-    inner = (k > 0) & (k < count) & _usable(x)
+    inner = (k > 0) & (k < count) & rows
     u = np.where((k > 0)[:, None] & there, np.inf, -np.inf).astype(np.longdouble)
-    law = DENSITIES[problem.name]
     if inner.any():
         u[inner] = _distances(law, x[inner], k[inner], tau[inner])
-    f = np.where(inner[:, None], _density(law, u), 0)
+    f, p = np.where(inner[:, None], _density(law, u), 0), _cdf(law, u)
+    result, slope = p, f
     if problem.operator == "log_soft_topk":
         log_tail = law.log_tail(np.abs(u).astype(float))
         result = np.where(u > 0, np.log1p(-_tail(law, u)), log_tail)
-        return _answer(_usable(x) & (~inner | (f.sum(1) > _SETTLED)), result)
-    d = f / tau[:, None]
-    total = d.sum(1, keepdims=True)
-    v = _upstream_rows(problem, upstream)
-    mean = (d / np.where(total > 0, total, 1) * v).sum(1, keepdims=True)
-    rows = _usable(x) & ~_at_an_edge(problem, u)
+        slope = np.where(f > 0, f / p, 0)
+        inside = (f > _SETTLED) | (problem.name == "uniform")  # whose p is exactly 0 or 1 outside
+        rows &= (inside | ~there | ~inner[:, None]).all(1)
+    total = f.sum(1, keepdims=True)
+    heard = slope * _upstream_rows(problem, upstream)
+    mean = f / np.where(total > 0, total, 1) * heard.sum(1, keepdims=True)
     sign = 1 if problem.options.get("largest", True) else -1  # the rows are turned
-    return _answer(rows, _cdf(law, u), scores=sign * d * (v - mean))
+    rows &= ~_at_an_edge(problem, u)
+    return _answer(rows, result, scores=sign * (heard - mean) / tau[:, None])
 
 
 def _at_an_edge(problem, u):
@@ -238,22 +240,13 @@ def _solve_permutation(problem, _):
     return torch.from_numpy(rows), Answer(torch.from_numpy(p.astype(float)), {})
 
 
-_SOLVERS = {
-    "soft_topk": _solve_topk,
-    "log_soft_topk": _solve_topk,
-    "soft_rank": _solve_rank,
-    "fsum": _solve_fsum,
-    "soft_permutation": _solve_permutation,
-}
-
-
 # ---- points --------------------------------------------------------------------------------------
 
 
 def _misplaced(problem, found):
     """Whether the F-sum has not reached a level at its point + room, or has before point - room."""
     x, tau = _scores(problem)
-    t, levels = _POINTS[problem.operator](problem, x, found)
+    t, levels = _along_rows(problem, found), _LEVELS[problem.operator](problem, x)
     usable = np.isfinite(x).all(1) if problem.operator == "soft_sort" else _usable(x)
     count, law = (~np.isneginf(x)).sum(1, keepdims=True), DENSITIES[problem.name]
     judged = usable[:, None] & (levels > 0) & (levels < count)
@@ -273,28 +266,66 @@ def _misplaced(problem, found):
     return ""
 
 
-def _sorted_points(problem, x, found):
-    t = _flat(found.movedim(problem.dim, -1))
-    levels = np.broadcast_to(np.arange(x.shape[1]) + 0.5, x.shape)
-    return t, x.shape[1] - levels if problem.options["descending"] else levels
+def _solve_points(problem, upstream):
+    """∂t/∂x_i = f((t - x_i)/τ)/Σ_j f((t - x_j)/τ), where these do not underflow."""
+    x, tau = _scores(problem)
+    levels, count = _LEVELS[problem.operator](problem, x), (~np.isneginf(x)).sum(1, keepdims=True)
+    rows = (np.isfinite(x).all(1) if problem.operator == "soft_sort" else _usable(x)) & (
+        count[:, 0] > 0
+    )
+    rows &= ((levels > 0) & (levels < count)).all(1)
+    law, v = DENSITIES[problem.name], _along_rows(problem, upstream).double().numpy()
+    gradient = np.zeros_like(x)
+    for j in range(levels.shape[1]) if rows.any() else ():
+        u = np.full_like(x, -np.inf)
+        u[rows] = _distances(law, x[rows], (count - levels)[rows, j], tau[rows])
+        f = _density(law, u)
+        total = f.sum(1, keepdims=True)
+        gradient += v[:, j : j + 1] * f / np.where(total > 0, total, 1)
+        rows = rows & (total[:, 0] > _SETTLED) & ~_at_an_edge(problem, u)
+    return torch.from_numpy(rows), Answer(
+        None, {"scores": torch.from_numpy(gradient[rows].astype(float))}
+    )
 
 
-def _quantile_points(problem, x, found):
+def _along_rows(problem, points):
+    """Those of a row along the last axis of a matrix."""
+    if problem.operator != "soft_quantile":
+        return _flat(points.movedim(problem.dim, -1))
+    return (
+        _flat(points.movedim(0, -1))
+        if torch.as_tensor(problem.options["q"]).dim()
+        else points.reshape(-1, 1)
+    )
+
+
+def _sort_levels(problem, x):
+    levels = np.broadcast_to(np.arange(x.shape[1]) + 0.5, x.shape).astype(np.longdouble)
+    return x.shape[1] - levels if problem.options["descending"] else levels
+
+
+def _quantile_levels(problem, x):
     q = torch.as_tensor(problem.options["q"], dtype=torch.float64).detach()
-    t = _flat(found.movedim(0, -1)) if q.dim() else found.reshape(-1, 1)
-    return t, q.reshape(1, -1).numpy() * (~np.isneginf(x)).sum(1, keepdims=True)
+    return q.reshape(1, -1).numpy().astype(np.longdouble) * (~np.isneginf(x)).sum(1, keepdims=True)
 
 
-def _inverse_points(problem, x, found):
+def _inverse_levels(problem, x):
     levels = problem.options["levels"].detach().double()
     levels = levels.movedim(problem.dim, -1) if levels.dim() > 1 else levels
     levels = levels.expand(*problem.rows.shape[:-1], levels.shape[-1])
-    t = found.movedim(problem.dim, -1)
-    return t.reshape(len(x), -1), levels.reshape(len(x), -1).numpy()
+    return _flat(levels).numpy().astype(np.longdouble)
 
 
-_POINTS = {
-    "soft_sort": _sorted_points,
-    "soft_quantile": _quantile_points,
-    "fsum_inverse": _inverse_points,
+_LEVELS = {
+    "soft_sort": _sort_levels,
+    "soft_quantile": _quantile_levels,
+    "fsum_inverse": _inverse_levels,
+}
+_SOLVERS = {
+    "soft_topk": _solve_topk,
+    "log_soft_topk": _solve_topk,
+    "soft_rank": _solve_rank,
+    "fsum": _solve_fsum,
+    "soft_permutation": _solve_permutation,
+    **dict.fromkeys(_LEVELS, _solve_points),
 }

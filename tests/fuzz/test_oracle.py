@@ -54,19 +54,22 @@ def test_one_wrong_number_is_noticed(operator, method):
     assert _words(problem, answer) == ""
     wrong = answer.result.clone(memory_format=torch.contiguous_format)
     wrong.view(-1)[1] += 100 * units.VALUES[torch.float64] * wrong.abs().max()
-    if operator in oracle._POINTS and method == "uniform":  # on a plateau there is no one right
+    if operator in oracle._LEVELS and method == "uniform":  # on a plateau there is no one right
         wrong.view(-1)[1] += 1
     assert _words(problem, Answer(wrong, answer.gradients))
 
 
 @pytest.mark.parametrize("method", BUILT_IN)
-@pytest.mark.parametrize("operator", ["soft_topk", "soft_rank"])
+@pytest.mark.parametrize(
+    "operator",
+    ["soft_topk", "log_soft_topk", "soft_rank", "soft_sort", "soft_quantile", "fsum_inverse"],
+)
 def test_a_wrong_gradient_is_noticed(operator, method):
     problem = _problem(operator, method)
     problem.options.pop("mask")
     answer = run.solve(problem, "torch")
     gradient = answer.gradients["scores"]
-    off = gradient + 100 * units.GRADIENTS[torch.float64] / 0.4
+    off = gradient + 100 * units.GRADIENTS[torch.float64] * (gradient.abs().max() + 1 / 0.4)
     assert not _words(problem, answer)
     assert _words(problem, Answer(answer.result, {"scores": off}))
     assert _words(problem, Answer(answer.result, {"scores": -gradient}))
