@@ -295,12 +295,14 @@ template <class F, class T> class Tile {
   // Which scores are below b.
   enum class Side { below, above, either };
 
-  // Adds a score of every row, with the derivatives that steps of the given order want. `kFar`: all of them are far out.
+  // Adds a score of every row, with the derivatives that steps of the given order want; to a few digits where these are
+  // only to come near b. `kFar`: all of them are far out.
   template <Side kSide, int kOrder, bool kFar = false>
   [[gnu::always_inline]] void add(Totals& sums, Pack<T> scores) const {
     const Pack<T> z = (scores - centre_) - at_;
     Values<T> values;
     if constexpr (kFar) values = F::far_values(absolute<T>(z), scale_);
+    else if constexpr (kOrder == 3 && F::kTail == Tail::hyperbola) values = F::rough_values(absolute<T>(z), scale_);
     else values = values_at<F, T>(z, scale_);
     Pack<T> slope = kSide == Side::above ? -values.drop : values.drop;
     if constexpr (kSide == Side::either) {
