@@ -348,18 +348,44 @@ template <class F, class T> class Tile {
     for (bool more = true; more && first > 0;) {
       first -= kBlockRows;
       const bool clear = !any<T>(scores_[first + kBlockRows - 1] - centre_ < at_);
-      const Totals part = clear ? sum_blocks<Side::above>(first, first + kBlockRows)
-                                  : sum_blocks<Side::either>(first, first + kBlockRows);
+      const Totals part = clear ? sum_clear<Side::above>(first, scores_[first + kBlockRows - 1])
+                                : sum_blocks<Side::either>(first, first + kBlockRows);
       total += part, more = !clear || matters(part, total);
     }
     for (bool more = true; more && last < padded_; last += kBlockRows) {
       const bool clear = !any<T>(scores_[last] - centre_ >= at_);
-      const Totals part = clear ? sum_blocks<Side::below>(last, last + kBlockRows)
-                                  : sum_blocks<Side::either>(last, last + kBlockRows);
+      const Totals part = clear ? sum_clear<Side::below>(last, scores_[last])
+                                : sum_blocks<Side::either>(last, last + kBlockRows);
       total += part, more = !clear || matters(part, total);
     }
     total.not_above -= static_cast<typename Number<T>::Integer>(padded_ - last);
     return finished<F, T>(total);
+  }
+
+  // A block on one side of b, of which `nearest` are next to it: for less where all are far out in exponential tails.
+  template <Side kSide> Totals sum_clear(std::size_t first, Pack<T> nearest) const {
+    if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
+      const Pack<T> away = absolute<T>((nearest - centre_) - at_);
+      if (!any<T>(~(away * scale_ > T(F::kReach) * F::kUnit))) return sum_exponentials<kSide>(first);
+    }
+    return sum_blocks<kSide>(first, first + kBlockRows);
+  }
+
+  // There F is e^-a - e^-2a, and the sums of both powers are those of its derivatives, too.
+  template <Side kSide> Totals sum_exponentials(std::size_t first) const {
+    Pack<T> sum{}, squares{};
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kBlockRows; ++i) {
+      const Pack<T> e = exp2_minus<T>(absolute<T>((scores_[first + i] - centre_) - at_), scale_);
+      sum += e, squares += e * e;
+    }
+    Totals total;
+    constexpr T side = kSide == Side::below ? 1 : -1;
+    (kSide == Side::below ? total.lower : total.upper) = sum - squares;
+    total.pdf = sum - T(2) * squares, total.curve = side * (sum - T(4) * squares);
+    total.third = squares, total.fourth = side * squares;
+    if (kSide == Side::below) total.not_above -= static_cast<typename Number<T>::Integer>(kBlockRows);
+    return total;
   }
 
   // All sorted scores of heavy tails, those for less that are far out.
