@@ -251,6 +251,9 @@ template <class F, class T> class Forward {
   // Copies of rows; with -inf in the place of what the mask excludes, if that is to be hidden.
   void take(std::size_t first, std::size_t count, bool hidden) {
     if (!stage_) return;
+    if (hidden && mask_ && length_ == a_.n && scores_.packed(a_.n) && mask_.packed(a_.n)) {  // as one stretch of memory
+      return mask_.copy(first, 0, count * a_.n, scores_.row(first), stage_, -std::numeric_limits<T>::infinity());
+    }
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       const bool at_once = hidden && mask_ && scores_.dense();
       if (!at_once) scores_.read(first, count, begin, end, stage_, length_);

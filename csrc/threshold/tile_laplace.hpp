@@ -52,19 +52,16 @@ template <class T> struct SortedLaplace {
   template <bool kSome> Place find() const {
     const Pack<T> none{}, one = none + T(1);
     Pack<T> lower[kMost + 1], upper[kMost + 1], fall[kMost];  // upper[i + 1] is upper_i
-    const auto out = [&](std::size_t i) { return scores[i] == -kInfinite; };
     const auto fall_behind = [&](std::size_t i) {
-      const Pack<T> rest = exp2_minus<T>(scores[i] - scores[i + 1], scale);
-      if constexpr (kSome) return out(i + 1) ? none : rest;  // what is behind takes no part
-      return rest;
+      Pack<T> gap = scores[i] - scores[i + 1];
+      if constexpr (kSome) gap = larger<T>(gap, none);  // NaN between two of -inf; above them nothing is left of these
+      return exp2_minus<T>(gap, scale);
     };
     Pack<T> down = one, up = one;  // the last ones, in registers
-    if constexpr (kSome) up = out(n - 1) ? none : one;
     upper[0] = none, upper[1] = down, lower[n] = none, lower[n - 1] = up;
     const auto extend = [&](std::size_t i) {  // to upper_i and, as far from the other end, to lower
       const std::size_t j = n - 1 - i;
       down = T(1) + fall[i - 1] * down, up = T(1) + fall[j] * up;
-      if constexpr (kSome) up = out(j) ? none : up;
       upper[i + 1] = down, lower[j] = up;
     };
     Mask<T> not_below{};
@@ -87,9 +84,10 @@ template <class T> struct SortedLaplace {
     T above[kLanes<T>], high[kLanes<T>], low[kLanes<T>], upper_there[kLanes<T>], lower_there[kLanes<T>];
     for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
       const std::size_t place = n - static_cast<std::size_t>(-not_below[lane]);
-      above[lane] = T(place), upper_there[lane] = upper[place][lane], lower_there[lane] = lower[place][lane];
+      above[lane] = T(place), upper_there[lane] = upper[place][lane];
       const T last = scores[place > 0 ? place - 1 : 0][lane], next = scores[std::min(place, n - 1)][lane];
       high[lane] = last, low[lane] = next == -kInfinite ? last : next;
+      lower_there[lane] = next == -kInfinite ? T(0) : lower[place][lane];
     }
     return {load(above), load(high), load(low), load(upper_there), load(lower_there)};
   }
