@@ -182,7 +182,8 @@ template <class T> struct Cauchy {
     constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
     const Pack<T> a = smaller<T>(z * scale, Pack<T>{} + T(1e9));  // the pdf is 0 beside others long since
     const Mask<T> inner = a < T(1);
-    const Pack<T> height = rough_inverse<T>(T(1) + a * a), small = inner ? a : rough_inverse<T>(a), square = small * small;
+    const Pack<T> height = rough_inverse<T>(T(1) + a * a);
+    const Pack<T> small = inner ? a : rough_inverse<T>(a), square = small * small;
     const Pack<T> angle = inverse_pi * small * horner<T>({T(-0.0472), T(0.1603), T(-0.3279), 1}, square);
     const Pack<T> pdf = inverse_pi * height;
     return {inner ? T(0.5) - angle : angle, pdf, T(2) * a * height * pdf};

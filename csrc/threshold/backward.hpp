@@ -348,7 +348,8 @@ template <class F, class T> class Backward {
 
   // Whether a group of rows has thresholds that are finite and not far from 0.
   bool are_near(std::size_t row) const {
-    const Pack<T> centre = load(static_cast<const T*>(a_.centre) + row), rest = load(static_cast<const T*>(a_.rest) + row);
+    const Pack<T> centre = load(static_cast<const T*>(a_.centre) + row);
+    const Pack<T> rest = load(static_cast<const T*>(a_.rest) + row);
     return !any<T>(~((absolute<T>(centre) < kFarFrom<T>) & (absolute<T>(rest) < kFarFrom<T>)));
   }
 
@@ -356,7 +357,8 @@ template <class F, class T> class Backward {
     set_temperature(a_.temperature[0]);
     const std::size_t n = a_.n;
     const T *const x = scores_.row(first), *const v = upstream_.row(first), scale = scale_, inverse = inverse_;
-    const T *const centre = static_cast<const T*>(a_.centre) + first, *const rest = static_cast<const T*>(a_.rest) + first;
+    const T* const centre = static_cast<const T*>(a_.centre) + first;
+    const T* const rest = static_cast<const T*>(a_.rest) + first;
     const std::uint8_t* const part = kMasked ? mask_.bytes(first, 0, n, nullptr) : nullptr;
     T* const out = gradient_.row(first);
     T f[kGroup * kShortRow];
