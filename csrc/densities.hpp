@@ -177,6 +177,17 @@ template <class T> struct Cauchy {
     const Pack<T> tail = inverse_pi * small * series, drop = T(2) * small * height * pdf;
     return {tail, pdf, drop, h * (T(6) - T(8) * h), h * (T(12) - T(24) * h)};
   }
+  // To three digits, without the derivatives of order 5: for steps that only come near the root.
+  [[gnu::always_inline]] static Values<T> rough_values(Pack<T> z, Pack<T> scale) {
+    constexpr T inverse_pi = std::numbers::inv_pi_v<T>;
+    const Pack<T> a = smaller<T>(z * scale, Pack<T>{} + T(1e9));  // the pdf is 0 beside others long since
+    const Mask<T> inner = a < T(1);
+    const Pack<T> height = rough_inverse<T>(T(1) + a * a);
+    const Pack<T> small = inner ? a : rough_inverse<T>(a), square = small * small;
+    const Pack<T> angle = inverse_pi * small * horner<T>({T(-0.0472), T(0.1603), T(-0.3279), 1}, square);
+    const Pack<T> pdf = inverse_pi * height;
+    return {inner ? T(0.5) - angle : angle, pdf, T(2) * a * height * pdf};
+  }
   static double quantile(double q) { return std::tan(std::numbers::pi * (q - 0.5)); }
   // beyond kFar F(-a) is 1/(πa), whose square would overflow and whose inverse underflow
   static constexpr double kFar = 1e100;

@@ -223,6 +223,8 @@ class Participants {
 
   // Whether bytes can be used where they are, as many as there are in the row.
   bool dense() const { return step_ == 1; }
+  // Whether the rows of n bytes are one behind another, too.
+  bool packed(std::size_t n) const { return step_ == 1 && layout_.apart(strides_, n); }
 
   // Those of some elements, where they are or in the buffer.
   const std::uint8_t* bytes(std::size_t row, std::size_t begin, std::size_t end, std::uint8_t* buffer) const {

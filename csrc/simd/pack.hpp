@@ -239,6 +239,16 @@ template <class T> [[gnu::always_inline]] inline Pack<T> inverse(Pack<T> x) {
   return T(1) / x;
 }
 
+// 1/x to three digits at least.
+template <class T> [[gnu::always_inline]] inline Pack<T> rough_inverse(Pack<T> x) {
+#if defined(__AVX512F__)
+  if constexpr (is_single<T>) return Pack<T>(_mm512_rcp14_ps(x));
+#elif defined(__AVX2__)
+  if constexpr (is_single<T>) return Pack<T>(_mm256_rcp_ps(x));
+#endif
+  return T(1) / x;
+}
+
 // 2^-(a·b) for a, b >= 0; exactly 0 from 2^-125.5 (2^-1021.5) on, before results become denormal; NaN stays
 // NaN, whatever bits it has. The product is never rounded by itself where there is a fused multiply-add.
 template <class T> [[gnu::always_inline]] inline Pack<T> exp2_minus(Pack<T> a, Pack<T> b) {

@@ -93,12 +93,17 @@ template <class F, class T> class Backward {
     const bool gapless = scores_.gapless() && upstream_ && upstream_.gapless() && gradient_.gapless();
     const bool narrow = gapless && !gradient_.dense() && !mask_ && !a_.grad_temperature && a_.n > kShortRow;
     const bool side_by_side = a_.n <= kShortRow && !a_.grad_temperature && !a_.index;
+    const bool packed = side_by_side && are_packed();
     for (std::size_t first = begin, count; first < end; first += count) {
       count = across ? std::min({together, layout_.neighbours(first), end - first})
                      : std::min(side_by_side ? kGroup : 1, end - first);
       if (across) take(first, count);
       for (std::size_t i = 0; side_by_side && i < count; i += kGroup) {
         const At at{first + i, i * length_};
+        if (packed && count == kGroup && are_near(at.row)) {
+          mask_ ? packed_rows<true>(at.row) : packed_rows<false>(at.row);
+          continue;
+        }
         mask_ ? short_rows<true>(at, std::min(kGroup, count - i)) : short_rows<false>(at, std::min(kGroup, count - i));
       }
       for (std::size_t i = 0; !side_by_side && i < count; ++i) {
@@ -332,6 +337,56 @@ template <class F, class T> class Backward {
     }
     row.x = copy;
     return row;
+  }
+
+  // ---- the same where rows of whole packs are one behind another and share τ: next to nothing is done for a row alone
+  bool are_packed() const {
+    const std::size_t n = a_.n;
+    return n % kLanes<T> == 0 && !a_.temperature_stride && scores_.packed(n) && upstream_.packed(n) &&
+           gradient_.packed(n) && (!mask_ || mask_.packed(n));
+  }
+
+  // Whether a group of rows has thresholds that are finite and not far from 0.
+  bool are_near(std::size_t row) const {
+    const Pack<T> centre = load(static_cast<const T*>(a_.centre) + row);
+    const Pack<T> rest = load(static_cast<const T*>(a_.rest) + row);
+    return !any<T>(~((absolute<T>(centre) < kFarFrom<T>) & (absolute<T>(rest) < kFarFrom<T>)));
+  }
+
+  template <bool kMasked> void packed_rows(std::size_t first) {
+    set_temperature(a_.temperature[0]);
+    const std::size_t n = a_.n;
+    const T *const x = scores_.row(first), *const v = upstream_.row(first), scale = scale_, inverse = inverse_;
+    const T* const centre = static_cast<const T*>(a_.centre) + first;
+    const T* const rest = static_cast<const T*>(a_.rest) + first;
+    const std::uint8_t* const part = kMasked ? mask_.bytes(first, 0, n, nullptr) : nullptr;
+    T* const out = gradient_.row(first);
+    T f[kGroup * kShortRow];
+    Pack<T> pdf[kGroup], pdf_v[kGroup];
+    for (std::size_t row = 0; row < kGroup; ++row) {
+      const T high = centre[row], low = rest[row];
+      Pack<T> sum{}, sum_v{};
+      for (std::size_t i = row * n; i < row * n + n; i += kLanes<T>) {
+        Pack<T> here = values_at<F, T>((load(x + i) - high) - low, Pack<T>{} + scale).pdf, upstream = load(v + i);
+        if constexpr (kMasked) {
+          const Mask<T> named = named_lanes<T>(part + i);
+          here = named ? here : Pack<T>{}, upstream = named ? upstream : Pack<T>{};
+        }
+        store(f + i, here);
+        sum += here, sum_v += here * upstream;
+      }
+      pdf[row] = sum, pdf_v[row] = sum_v;
+    }
+    const Pack<T> total = sum_each<T>(pdf), total_v = sum_each<T>(pdf_v);
+    const Pack<T> mean = total == T(0) ? Pack<T>{} : total_v / total;
+    for (std::size_t row = 0; row < kGroup; ++row) {
+      const T own = mean[row];
+      for (std::size_t i = row * n; i < row * n + n; i += kLanes<T>) {
+        const Pack<T> here = load(f + i);
+        store(out + i, here > T(0) ? here * inverse * (load(v + i) - own) : Pack<T>{});
+      }
+      if (a_.grad_k) a_.grad_k[first + row] = total[row] == T(0) ? 0 : double(total_v[row]) / double(total[row]);
+    }
   }
 
   template <bool kMasked> void differentiate(const ShortRow* rows, std::size_t count, double* by_k) const {

@@ -211,11 +211,23 @@ template <class F, class T> class Forward {
   };
 
   void write_together(const ShortRow* rows, std::size_t count) const {
+    a_.n % kLanes<T> == 0 ? write_each<true>(rows, count) : write_each<false>(rows, count);
+  }
+
+  // kWhole: rows are whole packs, so that nothing but these is looked at between one row and the next.
+  template <bool kWhole> void write_each(const ShortRow* rows, std::size_t count) const {
+    const std::size_t n = a_.n;
     for (std::size_t i = 0; i < count; ++i) {
       const ShortRow row = rows[i];
-      for_packs(row.x, a_.n, [&](Pack<T> scores, std::size_t at, std::size_t lanes) {
-        store_part(row.p + at, topk_at<F>(scores, row.b, row.scale), lanes);
-      });
+      if constexpr (kWhole) {
+        for (std::size_t at = 0; at < n; at += kLanes<T>) {
+          store(row.p + at, topk_at<F>(load(row.x + at), row.b, row.scale));
+        }
+      } else {
+        for_packs(row.x, n, [&](Pack<T> scores, std::size_t at, std::size_t lanes) {
+          store_part(row.p + at, topk_at<F>(scores, row.b, row.scale), lanes);
+        });
+      }
     }
   }
 
@@ -239,6 +251,9 @@ template <class F, class T> class Forward {
   // Copies of rows; with -inf in the place of what the mask excludes, if that is to be hidden.
   void take(std::size_t first, std::size_t count, bool hidden) {
     if (!stage_) return;
+    if (hidden && mask_ && length_ == a_.n && scores_.packed(a_.n) && mask_.packed(a_.n)) {  // as one stretch of memory
+      return mask_.copy(first, 0, count * a_.n, scores_.row(first), stage_, -std::numeric_limits<T>::infinity());
+    }
     team_.split(a_.n, [&](std::size_t begin, std::size_t end, int) {
       const bool at_once = hidden && mask_ && scores_.dense();
       if (!at_once) scores_.read(first, count, begin, end, stage_, length_);

@@ -130,32 +130,71 @@ template <class F, class T> class Tile {
   }
 
   // ---- the starting guess
+  //
+  // Several sums at once: one alone would wait for itself at every score.
+  static constexpr std::size_t kWays = 4;
+  struct Ways {
+    Pack<T> at[kWays] = {};
+    Pack<T> sum() const { return (at[0] + at[1]) + (at[2] + at[3]); }
+  };
+
+  // Calls work(i, way) for every score i of the rows.
+  template <class Work> [[gnu::always_inline]] void in_ways(Work work) const {
+    std::size_t i = 0;
+    for (; i + kWays <= n_; i += kWays) {
+#pragma GCC unroll 4
+      for (std::size_t way = 0; way < kWays; ++way) work(i + way, way);
+    }
+    for (; i < n_; ++i) work(i, 0);
+  }
+
   void find_moments() {
     if (masked_) return find_moments_of_some();
-    Pack<T> sum{}, squares{};
+    Ways sums, squares;
     const Pack<T> origin = scores_[0];
-    for (std::size_t i = 0; i < n_; ++i) {
+    in_ways([&](std::size_t i, std::size_t way) {
       const Pack<T> z = scores_[i] - origin;
-      sum += z, squares += z * z;
-    }
+      sums.at[way] += z, squares.at[way] += z * z;
+    });
+    const Pack<T> sum = sums.sum();
     if (any<T>(~(absolute<T>(sum) < kInfinite))) return find_moments_of_some();
     if (some_) participants_ = Mask<T>{} + int(n_), some_ = false;
-    set_moments(sum, squares, origin, Pack<T>{} + T(1) / T(n_));
+    set_moments(sum, squares.sum(), origin, Pack<T>{} + T(1) / T(n_));
   }
 
   // The same where scores of -inf take no part.
   void find_moments_of_some() {
-    Pack<T> sum{}, squares{};
-    Pack<T> origin = scores_[0];
-    for (std::size_t i = 1; i < n_; ++i) origin = larger<T>(origin, scores_[i]);
-    participants_ = Mask<T>{};
-    for (std::size_t i = 0; i < n_; ++i) {
+    Ways sums, squares;
+    const Pack<T> origin = largest_scores();
+    Mask<T> count{};
+    in_ways([&](std::size_t i, std::size_t way) {
       const Mask<T> takes_part = scores_[i] != -kInfinite;
       const Pack<T> z = takes_part ? scores_[i] - origin : Pack<T>{};
-      sum += z, squares += z * z, participants_ -= takes_part;
+      sums.at[way] += z, squares.at[way] += z * z, count -= takes_part;
+    });
+    participants_ = count, some_ = any<T>(participants_ != int(n_));
+    set_moments(sums.sum(), squares.sum(), origin, T(1) / __builtin_convertvector(participants_, Pack<T>));
+  }
+
+  Pack<T> largest_scores() const {
+    Ways most;
+    for (auto& pack : most.at) pack = scores_[0];
+    in_ways([&](std::size_t i, std::size_t way) { most.at[way] = larger<T>(most.at[way], scores_[i]); });
+    return larger<T>(larger<T>(most.at[0], most.at[1]), larger<T>(most.at[2], most.at[3]));
+  }
+
+  // Without `some`, there is no score of -inf.
+  Pack<T> smallest_scores(bool some, Pack<T> highest) const {
+    Ways least;
+    for (auto& pack : least.at) pack = highest;
+    if (some) {
+      in_ways([&](std::size_t i, std::size_t way) {
+        least.at[way] = scores_[i] == -kInfinite ? least.at[way] : smaller<T>(least.at[way], scores_[i]);
+      });
+    } else {
+      in_ways([&](std::size_t i, std::size_t way) { least.at[way] = smaller<T>(least.at[way], scores_[i]); });
     }
-    some_ = any<T>(participants_ != int(n_));
-    set_moments(sum, squares, origin, T(1) / __builtin_convertvector(participants_, Pack<T>));
+    return smaller<T>(smaller<T>(least.at[0], least.at[1]), smaller<T>(least.at[2], least.at[3]));
   }
 
   void set_moments(Pack<T> sum, Pack<T> squares, Pack<T> origin, Pack<T> share) {
@@ -170,16 +209,7 @@ template <class F, class T> class Tile {
 
   // From the row's moments, where τ is large. With q = F^-1(k/n), b is between min - qτ and max - qτ.
   void start_smooth() {
-    Pack<T> lowest = scores_[0], highest = scores_[0];
-    for (std::size_t i = 1; i < n_; ++i) {
-      lowest = smaller<T>(lowest, scores_[i]), highest = larger<T>(highest, scores_[i]);
-    }
-    if (some_) {
-      lowest = highest;
-      for (std::size_t i = 0; i < n_; ++i) {
-        lowest = scores_[i] == -kInfinite ? lowest : smaller<T>(lowest, scores_[i]);
-      }
-    }
+    const Pack<T> highest = largest_scores(), lowest = smallest_scores(some_, highest);
     centre_ = mean_ + smooth_distance();
     low_ = (lowest - centre_) - tau_ * widened(own_, 1), high_ = (highest - centre_) - tau_ * widened(own_, -1);
     at_ = Pack<T>{};
@@ -265,12 +295,14 @@ template <class F, class T> class Tile {
   // Which scores are below b.
   enum class Side { below, above, either };
 
-  // Adds a score of every row, with the derivatives that steps of the given order want. `kFar`: all of them are far out.
+  // Adds a score of every row, with the derivatives that steps of the given order want; to a few digits where these are
+  // only to come near b. `kFar`: all of them are far out.
   template <Side kSide, int kOrder, bool kFar = false>
   [[gnu::always_inline]] void add(Totals& sums, Pack<T> scores) const {
     const Pack<T> z = (scores - centre_) - at_;
     Values<T> values;
     if constexpr (kFar) values = F::far_values(absolute<T>(z), scale_);
+    else if constexpr (kOrder == 3 && F::kTail == Tail::hyperbola) values = F::rough_values(absolute<T>(z), scale_);
     else values = values_at<F, T>(z, scale_);
     Pack<T> slope = kSide == Side::above ? -values.drop : values.drop;
     if constexpr (kSide == Side::either) {
@@ -316,18 +348,44 @@ template <class F, class T> class Tile {
     for (bool more = true; more && first > 0;) {
       first -= kBlockRows;
       const bool clear = !any<T>(scores_[first + kBlockRows - 1] - centre_ < at_);
-      const Totals part = clear ? sum_blocks<Side::above>(first, first + kBlockRows)
-                                  : sum_blocks<Side::either>(first, first + kBlockRows);
+      const Totals part = clear ? sum_clear<Side::above>(first, scores_[first + kBlockRows - 1])
+                                : sum_blocks<Side::either>(first, first + kBlockRows);
       total += part, more = !clear || matters(part, total);
     }
     for (bool more = true; more && last < padded_; last += kBlockRows) {
       const bool clear = !any<T>(scores_[last] - centre_ >= at_);
-      const Totals part = clear ? sum_blocks<Side::below>(last, last + kBlockRows)
-                                  : sum_blocks<Side::either>(last, last + kBlockRows);
+      const Totals part = clear ? sum_clear<Side::below>(last, scores_[last])
+                                : sum_blocks<Side::either>(last, last + kBlockRows);
       total += part, more = !clear || matters(part, total);
     }
     total.not_above -= static_cast<typename Number<T>::Integer>(padded_ - last);
     return finished<F, T>(total);
+  }
+
+  // A block on one side of b, of which `nearest` are next to it: for less where all are far out in exponential tails.
+  template <Side kSide> Totals sum_clear(std::size_t first, Pack<T> nearest) const {
+    if constexpr (F::kTail == Tail::exponential && !F::kExponential) {
+      const Pack<T> away = absolute<T>((nearest - centre_) - at_);
+      if (!any<T>(~(away * scale_ > T(F::kReach) * F::kUnit))) return sum_exponentials<kSide>(first);
+    }
+    return sum_blocks<kSide>(first, first + kBlockRows);
+  }
+
+  // There F is e^-a - e^-2a, and the sums of both powers are those of its derivatives, too.
+  template <Side kSide> Totals sum_exponentials(std::size_t first) const {
+    Pack<T> sum{}, squares{};
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kBlockRows; ++i) {
+      const Pack<T> e = exp2_minus<T>(absolute<T>((scores_[first + i] - centre_) - at_), scale_);
+      sum += e, squares += e * e;
+    }
+    Totals total;
+    constexpr T side = kSide == Side::below ? 1 : -1;
+    (kSide == Side::below ? total.lower : total.upper) = sum - squares;
+    total.pdf = sum - T(2) * squares, total.curve = side * (sum - T(4) * squares);
+    total.third = squares, total.fourth = side * squares;
+    if (kSide == Side::below) total.not_above -= static_cast<typename Number<T>::Integer>(kBlockRows);
+    return total;
   }
 
   // All sorted scores of heavy tails, those for less that are far out.

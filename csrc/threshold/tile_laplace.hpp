@@ -48,34 +48,46 @@ template <class T> struct SortedLaplace {
     return {from_high ? at.high : at.low, rest, even & (across == T(0))};
   }
 
+  // Both recurrences at once, from both ends: each of their terms waits for the one before it.
   template <bool kSome> Place find() const {
-    const Pack<T> none{};
+    const Pack<T> none{}, one = none + T(1);
     Pack<T> lower[kMost + 1], upper[kMost + 1], fall[kMost];  // upper[i + 1] is upper_i
-    const auto out = [&](std::size_t i) { return scores[i] == -kInfinite; };
-    Pack<T> sum = none + T(1);  // in a register: through memory, every score would wait for the one before it
-    if constexpr (kSome) sum = out(n - 1) ? none : sum;
-    lower[n] = none, lower[n - 1] = sum;
-    for (std::size_t i = n - 1; i-- > 0;) {
-      Pack<T> rest = exp2_minus<T>(scores[i] - scores[i + 1], scale);
-      if constexpr (kSome) rest = out(i + 1) ? none : rest;  // what is behind takes no part
-      fall[i] = rest, sum = T(1) + rest * sum;
-      if constexpr (kSome) sum = out(i) ? none : sum;
-      lower[i] = sum;
-    }
+    const auto fall_behind = [&](std::size_t i) {
+      Pack<T> gap = scores[i] - scores[i + 1];
+      if constexpr (kSome) gap = larger<T>(gap, none);  // NaN between two of -inf; above them nothing is left of these
+      return exp2_minus<T>(gap, scale);
+    };
+    Pack<T> down = one, up = one;  // the last ones, in registers
+    upper[0] = none, upper[1] = down, lower[n] = none, lower[n - 1] = up;
+    const auto extend = [&](std::size_t i) {  // to upper_i and, as far from the other end, to lower
+      const std::size_t j = n - 1 - i;
+      down = T(1) + fall[i - 1] * down, up = T(1) + fall[j] * up;
+      upper[i + 1] = down, lower[j] = up;
+    };
     Mask<T> not_below{};
-    Pack<T> missing = whole;
-    upper[0] = sum = none;
-    for (std::size_t i = 0; i < n; ++i, missing -= T(1)) {
-      sum = T(1) + (i > 0 ? fall[i - 1] * sum : none);
-      upper[i + 1] = sum;
-      not_below += ~(T(0.5) * (lower[i] - sum) < missing + (part - T(0.5)));  // b is at x_i, or above it
+    const Pack<T> twice = T(2) * part - T(1);
+    const auto test = [&](std::size_t i, Pack<T> missing) {  // twice as many scores as k wants behind x_i
+      not_below += ~(lower[i] - upper[i + 1] < missing + twice);  // b is at x_i, or above it
+    };
+    std::size_t i = 1;
+    for (; 2 * i < n; ++i) {
+      fall[i - 1] = fall_behind(i - 1), fall[n - 1 - i] = fall_behind(n - 1 - i);
+      extend(i);
+    }
+    if (n % 2 == 0) fall[i - 1] = fall_behind(i - 1);
+    else test(i - 1, T(2) * (whole - T(i - 1)));  // where they meet
+    Pack<T> after = T(2) * (whole - T(i)), before = T(2) * (whole - T(n - 1 - i));
+    for (; i < n; ++i, after -= T(2), before += T(2)) {
+      extend(i);
+      test(i, after), test(n - 1 - i, before);
     }
     T above[kLanes<T>], high[kLanes<T>], low[kLanes<T>], upper_there[kLanes<T>], lower_there[kLanes<T>];
     for (std::size_t lane = 0; lane < kLanes<T>; ++lane) {
       const std::size_t place = n - static_cast<std::size_t>(-not_below[lane]);
-      above[lane] = T(place), upper_there[lane] = upper[place][lane], lower_there[lane] = lower[place][lane];
+      above[lane] = T(place), upper_there[lane] = upper[place][lane];
       const T last = scores[place > 0 ? place - 1 : 0][lane], next = scores[std::min(place, n - 1)][lane];
       high[lane] = last, low[lane] = next == -kInfinite ? last : next;
+      lower_there[lane] = next == -kInfinite ? T(0) : lower[place][lane];
     }
     return {load(above), load(high), load(low), load(upper_there), load(lower_there)};
   }

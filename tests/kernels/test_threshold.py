@@ -144,3 +144,36 @@ def test_a_k_next_to_a_whole_number_above_a_wide_gap(kernel, density, rows):
     for k in (3 - 1e-7, 3 - 7e-9, 3 + 7e-9, 3 + 1e-7, 11 - 7e-9):
         p = so.soft_topk(row.expand(rows, 11), k, method=density, temperature=0.7)
         torch.testing.assert_close(p.sum(-1), torch.full((rows,), float(k)), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("level", _native.LEVELS)
+@pytest.mark.parametrize("density", BUILT_IN)
+@_DTYPES
+@pytest.mark.parametrize("special", ["none", "mask", "far", "nan", "inf"])
+def test_rows_go_back_together_as_alone(level, density, dtype, special):
+    """Rows of whole packs are summed as one stretch of memory, unless one of a group is special."""
+    if level not in _native.usable_levels():
+        pytest.skip("not on this machine")
+    generator = torch.Generator().manual_seed(7)
+    scores, upstream = torch.randn(2, 37, 64, generator=generator, dtype=torch.float64)
+    mask = torch.rand(37, 64, generator=generator) > 0.2 if special == "mask" else None
+    dtype = torch.from_numpy(np.zeros(0, dtype)).dtype
+    scores, upstream = scores.to(dtype), upstream.to(dtype)
+    if special == "far":
+        scores[19] = torch.finfo(dtype).max * (1 + scores[19].clamp(-1, 1) / 8) / 2
+    elif special != "none":
+        scores[19, 5] = {"nan": torch.nan, "inf": torch.inf, "mask": -torch.inf}[special]
+
+    def gradient(rows):
+        x = scores[rows].clone().requires_grad_()
+        p = so.soft_topk(
+            x, 6, method=density, temperature=0.4, mask=None if mask is None else mask[rows]
+        )
+        return torch.autograd.grad(p, x, upstream[rows])[0]
+
+    with _native.use_level(level):
+        together = gradient(slice(None))
+        alone = torch.cat([gradient(slice(i, i + 1)) for i in range(37)])
+    assert together.abs().amax(-1).gt(0).sum() > 30, "there is nothing to compare"
+    error = (together - alone).abs().amax(-1, keepdim=True)
+    assert (error <= 8 * torch.finfo(dtype).eps * alone.abs().amax(-1, keepdim=True)).all()

@@ -47,8 +47,8 @@ COMPILED = (
     ),
     Mutant(
         "csrc/threshold/tile.hpp",
-        "participants_ -= takes_part;",
-        "participants_ += 1;",
+        "count -= takes_part;",
+        "count += 1;",
         "short rows count the scores that a mask excludes",
         ("tests/kernels/test_formats.py", "-k", "masks or shorter"),
     ),
