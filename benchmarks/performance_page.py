@@ -18,7 +18,7 @@ from benchmarks.jobs import FOLDER
 from benchmarks.map.measure import PASSES
 from benchmarks.map.results import NOTE, Cell, table
 from benchmarks.map.results import number as in_three_digits
-from softorder.cli._table import Table
+from softorder.cli._table import Table, plain
 
 SNIPPET = Path("docs", "snippets", "performance.md")
 _WORST = 25
@@ -41,7 +41,7 @@ def _part(folder: Path, suite: str, title: str, tell: Callable[[Results], list[s
         return f"## {title}\n\n{command}; not run yet on a quiet machine."
     results = json.loads(kept.read_text())
     where = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-    return "\n\n".join([f"## {title}", f"{command} on: {where}.", *tell(results)])
+    return "\n\n".join([f"## {title}", f"{command} on: {plain(where)}.", *tell(results)])
 
 
 # ---- goals -------------------------------------------------------------------------------------
@@ -52,10 +52,10 @@ def _goals(results: Results) -> list[str]:
     found = [Figure(**{key: one[key] for key in keys}) for one in results["figures"]]
     promised = [figure for figure in found if figure.limit is not None]
     counts = (
-        f"{sum(f.reached for f in here)} of {len(here)} goals are reached with {level}"
+        f"{sum(f.reached for f in here)} of {len(here)} goals are reached with {plain(level)}"
         for level, here in _by(promised, lambda figure: figure.column).items()
     )
-    blocks = [f"### {title}\n\n{t.markdown()}" for title, t in tables(found).items()]
+    blocks = [f"### {plain(title)}\n\n{t.markdown()}" for title, t in tables(found).items()]
     about = (
         "Every figure is a time over that of what stands behind the × in its title, both the "
         "fastest of many calls that alternate in one run, then the worst of the row's cases. The "

@@ -207,7 +207,7 @@ template <template <class> class F, class T, class V> class Tile {
     for (std::size_t i = 0; i < kLanes<V>; ++i) part[i] = V(part_.get()[at + i]), pull[i] = V(pull_.get()[at + i]);
     const Pack<V> a = load(low), b = load(high), d = a - b;
     const Pack<V> slope = load(slope_.get() + at), scale = load(scale_ + lane) / F<V>::kUnit;
-    const Pack<V> by_gap = part * d - slope * (kQuarter * scale) * pull - (slope * load(gap_.get() + at)) * scale * d;
+    const Pack<V> by_gap = part * d - (slope * pull) * (kQuarter * scale) - (slope * load(gap_.get() + at)) * scale * d;
     store(low, a - by_gap), store(high, b + by_gap);
   }
 

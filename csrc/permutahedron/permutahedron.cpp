@@ -134,8 +134,10 @@ void write_ranks(const Permutahedron& a, std::size_t i, Pool<typename Ranks::Lev
   const Row<T> row(a, i);
   T* out = row_of<T>(a.out, a, i);
   if (row.spoiled) return std::fill(out, out + a.n, kNan<T>);
-  const Descending<T> z(row, a.descending);
-  const double scale = row.scale, shift = a.descending ? double(row.certain()) : 0.0;
+  const InRange<T> inside(row.finite_values(), row.finite, 1);
+  const Descending<T> z(row, inside.values(), a.descending);
+  const double scale = std::min(row.scale / inside.factor, std::numeric_limits<double>::max());
+  const double shift = a.descending ? double(row.certain()) : 0.0;
   const Capped<T> capped(z, scale);
   if (const double* const s = capped.get()) {
     pool.run(z.m, [=](std::size_t j) { return Ranks::level(s[j], z.m - j); }, row.starts, team);

@@ -13,6 +13,9 @@
 namespace softorder {
 namespace {
 
+// Scores, thresholds and τ are taken by quarters, so that the difference of no two of them overflows.
+constexpr double kQuarter = 0.25;
+
 constexpr std::size_t padded(std::size_t n) {
   return (n + kLanes<double> - 1) / kLanes<double> * kLanes<double>;
 }
@@ -22,7 +25,7 @@ template <class F> class Edge {
  public:
   Edge(const Permutation& a, std::size_t row)
       : centre_(a.centre + row * (a.k + 1)), rest_(a.rest + row * (a.k + 1)) {
-    const double temperature = a.temperature[row * a.temperature_stride];
+    const double temperature = kQuarter * a.temperature[row * a.temperature_stride];
     scale_ = scale_of<F, double>(temperature);
     shift_ = F::kMiddle == 0 ? 0.0 : F::kMiddle * temperature;
   }
@@ -46,13 +49,15 @@ template <class F> class Edge {
   }
 
  private:
-  Pack<double> distance(std::size_t j, Pack<double> x) const { return (centre_[j] - x) + rest_[j]; }
+  Pack<double> distance(std::size_t j, Pack<double> x) const {
+    return (kQuarter * centre_[j] - x) + kQuarter * rest_[j];
+  }
 
   const double *centre_, *rest_;
   double scale_, shift_;
 };
 
-// The finite scores of a row; the columns of the others are 0.
+// The finite scores of a row, by quarters; the columns of the others are 0.
 template <class T> class FiniteScores {
  public:
   FiniteScores(std::size_t n, std::size_t buffers) : n_(n), columns_(n), buffers_(buffers * padded(n)) {}
@@ -60,12 +65,12 @@ template <class T> class FiniteScores {
   void read(const T* from) {
     double* const to = buffer(0);
     bool all = true;
-    for (std::size_t i = 0; i < n_; ++i) to[i] = double(from[i]), all &= std::isfinite(from[i]);
+    for (std::size_t i = 0; i < n_; ++i) to[i] = kQuarter * double(from[i]), all &= std::isfinite(from[i]);
     count_ = n_;
     if (!all) {
       count_ = 0;
       for (std::size_t i = 0; i < n_; ++i) {
-        if (std::isfinite(from[i])) to[count_] = double(from[i]), columns_.get()[count_++] = std::int32_t(i);
+        if (std::isfinite(from[i])) to[count_] = kQuarter * double(from[i]), columns_.get()[count_++] = std::int32_t(i);
       }
     }
     std::fill(to + count_, to + padded(count_), 0.0);

@@ -33,8 +33,8 @@ template <class T> class NeuralSort {
     }
   }
 
-  // With D = P ⊙ (g - <P,g>)/τ, c_i = Σ_j D_ji and the scores in order:
-  // x_i gets Σ_j (1 - 2j) D_ji + 2 (how many are above i) c_i - 2 Σ_{l below i} c_l, where what ties with it
+  // With D = P ⊙ (g - <P,g>), c_i = Σ_j D_ji and the scores in order:
+  // x_i gets 1/τ times Σ_j (1 - 2j) D_ji + 2 (how many are above i) c_i - 2 Σ_{l below i} c_l, where what ties with it
   // counts half. <P,g> is over the sum of the shares as they were rounded, so that D has the sum 0: what is left of
   // it would count as often as there are rows, and more.
   void backward(const SoftmaxRow<T>& row, T* out) {
@@ -51,7 +51,7 @@ template <class T> class NeuralSort {
       }
       if (mass > 0) mean /= mass;
       for (std::size_t i = 0; i < m; ++i) {
-        const double d = double(share[order[i]]) * (double(g[order[i]]) - mean) * row.inverse;
+        const double d = double(share[order[i]]) * (double(g[order[i]]) - mean);
         c[i] += d;
         gradient[i] -= double(2 * j + 1) * d;
       }
@@ -62,7 +62,7 @@ template <class T> class NeuralSort {
       double upto = below;
       for (std::size_t i = begin; i < end; ++i) upto += c[i];
       for (std::size_t i = begin; i < end; ++i) {
-        out[order[i]] = T(gradient[i] + double(begin + end) * c[i] - below - upto);
+        out[order[i]] = T((gradient[i] + double(begin + end) * c[i] - below - upto) * row.inverse);
       }
       below = upto;
     }

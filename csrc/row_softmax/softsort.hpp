@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "row_softmax/row.hpp"
+#include "threshold/far.hpp"
 
 namespace softorder {
 
@@ -45,30 +46,39 @@ template <class T> class SoftSort {
   bool few(std::size_t rows) const { return 4 * rows <= n_; }
 
   void few_rows(const SoftmaxRow<T>& row, std::size_t rows) {
-    const auto power = [&](double distance) { return std::exp2(-distance * row.scale); };
+    const double scale = quartered_scale(row.scale);
+    const auto power = [=](double a, double b) { return std::exp2(-std::abs(0.25 * a - 0.25 * b) * scale); };
     const std::int32_t* const order = row.order();
     const double last = largest_.value(rows - 1);
     T* const below = below_.get();
     double total = powers(row, T(last), below);
     for (std::size_t l = 0; l < rows; ++l) total -= double(below[order[l]]);
     for (std::size_t j = 0; j < rows; ++j) {
-      const double anchor = largest_.value(j), fall = power(anchor - last);
+      const double anchor = largest_.value(j), fall = power(anchor, last);
       double sum = std::max(total, 0.0) * fall;
-      for (std::size_t l = 0; l < rows; ++l) sum += power(std::abs(anchor - largest_.value(l)));
+      for (std::size_t l = 0; l < rows; ++l) sum += power(anchor, largest_.value(l));
       T* const p = row.p(j);
       scale_by(T(fall / sum), below, p);
-      for (std::size_t l = 0; l < rows; ++l) p[order[l]] = T(power(std::abs(anchor - largest_.value(l))) / sum);
+      for (std::size_t l = 0; l < rows; ++l) p[order[l]] = T(power(anchor, largest_.value(l)) / sum);
     }
   }
 
   // e^-|x_i - anchor|/τ, and their sum.
   double powers(const SoftmaxRow<T>& row, T anchor, T* out) const {
-    const Pack<T> scale = Pack<T>{} + T(row.scale);
+    constexpr T quarter = T(0.25), least = std::numeric_limits<T>::min();
+    if (row.scale >= double(least) && !is_far(Threshold<T>{anchor, 0})) {
+      return powers(row, out, T(row.scale), [=](Pack<T> x) { return x - anchor; });
+    }
+    const double most = std::numeric_limits<T>::max(), scale = std::min(row.scale, most / 4) * 4;
+    return powers(row, out, std::max(T(scale), least), [=](Pack<T> x) { return quarter * x - quarter * anchor; });
+  }
+  template <class From> double powers(const SoftmaxRow<T>& row, T* out, T scale_of_all, From from_anchor) const {
+    const Pack<T> scale = Pack<T>{} + scale_of_all;
     double total = 0;
     for_blocks(n_, [&](std::size_t begin, std::size_t end) {
       Pack<T> sum = {};
       for_packs(row.x + begin, end - begin, [&](Pack<T> x, std::size_t i, std::size_t lanes) {
-        const Pack<T> e = exp2_minus<T>(absolute<T>(x - anchor), scale);
+        const Pack<T> e = exp2_minus<T>(absolute<T>(from_anchor(x)), scale);
         store_part<T>(out + begin + i, e, lanes);
         sum += e;
       });

@@ -1,7 +1,8 @@
 """Archives from package registries: fetched once, checked against their SHA-256, unpacked.
 
 Nothing in an archive says where a file goes: wanted ones are taken by their last name, into the one
-folder that was asked for. Links, devices and folders are passed over, and sizes are bounded.
+folder that was asked for. Links, devices, folders and files with holes are passed over, and sizes
+are bounded.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def _contents(name: str, raw: bytes, wanted: set[str]) -> Iterator[tuple[str, by
     stream = Bounded(_unpacked(name, raw), name, len(raw))
     with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
         for member in tar:
-            if member.isfile() and PurePosixPath(member.name).name in wanted:
+            kept = member.isfile() and not member.issparse()  # holes would pass by the bound
+            if kept and PurePosixPath(member.name).name in wanted:
                 taken = tar.extractfile(member)
                 assert taken is not None
                 yield PurePosixPath(member.name).name, taken.read()

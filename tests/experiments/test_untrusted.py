@@ -21,13 +21,14 @@ import torch
 from PIL import Image
 
 import softorder as so
+from benchmarks import performance_page
 from experiments import contents, docs, report
 from experiments.data import archives, cifar10, cifar100, features, idx, movielens, unpacking
 from experiments.data.archives import Archive
 from experiments.experiment import Setting
 from experiments.topk_attention import data as sentences
 from experiments.trials import Trials
-from softorder.cli._table import Table
+from softorder.cli._table import Table, plain
 from tests.experiments.test_data import deb_bytes
 from tests.experiments.toy import Toy
 
@@ -113,6 +114,27 @@ def test_links_and_devices_are_no_files(tmp_path, kind):
     with pytest.raises(OSError, match=r"has no a\.txt"):
         Archive("", "", ("a.txt",)).unpack("x.tgz", raw, tmp_path / "out")
     assert _everything_below(tmp_path / "out") == []
+
+
+def _with_holes(name, size):
+    """A tar file whose member is all zeros, of which it holds a block only."""
+    block, info = bytes(512), tarfile.TarInfo(name)
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, len(block)
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    head[386:410] = f"{0:011o}\0{len(block):011o}\0".encode()  # where the block is
+    head[483:495] = f"{size:011o}\0".encode()
+    head[148:156] = b" " * 8
+    head[148:156] = f"{sum(head):06o}\0 ".encode()
+    return bytes(head) + block + bytes(1024)
+
+
+def test_a_file_with_holes_is_not_filled_in(tmp_path):
+    raw = _with_holes("package/a.txt", _ZEROS)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        assert [member.size for member in archive] == [_ZEROS]
+    with pytest.raises(OSError, match=r"has no a\.txt"):
+        Archive("", "", ("a.txt",)).unpack("x.tgz", raw, tmp_path)
+    assert _everything_below(tmp_path) == []
 
 
 def test_a_file_does_not_go_through_a_link_before_it(tmp_path):
@@ -365,6 +387,26 @@ def test_pages_of_markdown_escape_what_they_show(tmp_path, monkeypatch):
     assert "img" not in _tags(page)
     assert "](javascript" not in page
     assert r"\| a |" in page  # a cell of its own
+
+
+def test_the_performance_page_escapes_what_it_shows(tmp_path):
+    """Of results that somebody else measured."""
+    goals = json.loads((performance_page.FOLDER / "goals.json").read_text())
+    goals["machine"]["cpu"] = _MARKUP
+    for figure in goals["figures"][:3]:
+        figure.update(dict.fromkeys(("table", "row", "column"), _MARKUP))
+    (tmp_path / "goals.json").write_text(json.dumps(goals))
+    page = performance_page.page(tmp_path)
+    assert page.count("&lt;script>") > 3
+    assert _tags(page).isdisjoint({"script", "img"})
+    assert "](javascript" not in page
+
+
+def test_text_defines_no_links():
+    """Which could then be used by name, `[here]`."""
+    for text in ("[here]: javascript:alert(1)", "a\n\n  [here]: javascript:alert(1)\n\n[here]"):
+        assert r"\[here]:" in plain(text)
+    assert plain("from [0, 1]: all") == "from [0, 1]: all"
 
 
 def test_a_table_keeps_its_lines():

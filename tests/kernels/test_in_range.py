@@ -21,7 +21,7 @@ _CASES = [
 ]
 _SIZE = {torch.float64: 1023, torch.float32: 127}  # differences of scores between ±1.5 overflow
 _SCORES = [0.3, -1.5, 0.9, 1.5, -0.4, 0.3001]
-_TEMPERATURE = 2.0**-12
+_TEMPERATURES = {"cold": 2.0**-12, "warm": 0.5}
 
 
 def _answer(operator, method, scores, temperature):
@@ -42,21 +42,48 @@ def _answer(operator, method, scores, temperature):
     return result.detach(), gradient
 
 
+@pytest.mark.parametrize("temperature", _TEMPERATURES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize(
     ("operator", "method"), _CASES, ids=lambda v: getattr(v, "comparator", str(v))
 )
-def test_scores_and_temperature_scale_together(kernel, operator, method, dtype):
+def test_scores_and_temperature_scale_together(kernel, operator, method, dtype, temperature):
     scores, size = torch.tensor(_SCORES, dtype=dtype), 2.0 ** _SIZE[dtype]
-    far, by_far = _answer(operator, method, scores * size, _TEMPERATURE * size)
-    near, by_near = _answer(operator, method, scores.clone(), _TEMPERATURE)
+    tau = _TEMPERATURES[temperature]
+    far, by_far = _answer(operator, method, scores * size, tau * size)
+    near, by_near = _answer(operator, method, scores.clone(), tau)
     wide = dtype is torch.float64
     close = {"rtol": 1e-11, "atol": 1e-12} if wide else {"rtol": 1e-4, "atol": 1e-5}
     if operator != "soft_sort":  # gradients of 1/size are too small for the format
         assert by_far.isfinite().all()
         return torch.testing.assert_close(far, near, **close)
+    near = torch.where(near.abs() < 2, near, near.sign() * math.inf)  # where the format ends
     torch.testing.assert_close(far / size, near, **close)
     torch.testing.assert_close(by_far, by_near, **close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("method", [*_ORDERS, "network"])
+def test_gradients_of_rows_of_p_scale_too(kernel, method, dtype):
+    """Warm rows, of which every score has a slope: 2^-s of that of scores times 2^-s."""
+    size = 2.0 ** _SIZE[dtype]
+    found = []
+    for by in (1.0, size):
+        scores = (torch.tensor(_SCORES, dtype=dtype) * by).requires_grad_()
+        p = so.soft_permutation(scores, method=method, temperature=0.5 * by)
+        upstream = torch.linspace(0.2, 1.7, p.numel(), dtype=dtype).sin().view(p.shape)
+        big = upstream * 2.0**20  # gradients of 1/size are at the other end of the format
+        found.append((p.detach(), torch.autograd.grad(p, scores, big)[0] * by))
+    wide = dtype is torch.float64
+    close = {"rtol": 1e-9, "atol": 2e-6} if wide else {"rtol": 1e-3, "atol": 1e-5}
+    torch.testing.assert_close(found[1][0], found[0][0], **close)
+    torch.testing.assert_close(found[1][1] / 2**20, found[0][1] / 2**20, **close)
+
+
+@pytest.mark.parametrize("method", ["softsort", "neuralsort"])
+def test_rows_are_even_where_the_inverse_of_the_temperature_is_denormal(kernel, method):
+    p = so.soft_permutation(torch.tensor([1.0, 2.0, 5.0]), method=method, temperature=3e38)
+    torch.testing.assert_close(p, torch.full((3, 3), 1 / 3))
 
 
 def test_a_loss_beyond_the_format_has_the_slope_of_its_tails(kernel):

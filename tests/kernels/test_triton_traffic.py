@@ -135,13 +135,14 @@ def test_longer_rows_are_read_in_every_pass(traffic, number, density):
 
 @pytest.mark.parametrize(("family", "n"), [("softsort", 40), ("neuralsort", 300)])
 def test_rows_of_a_permutation_are_written_once(traffic, family, n):
-    """And x is read once for all of them, but for the k scores that they start from."""
+    """And x is read once for all of them, but for its ends and the k scores they start from."""
     from softorder.kernels.row_softmax import triton as kernels
 
     x, _, tau = _row(n)
-    k, above = 8, 2 * n if family == "neuralsort" else 0  # which compares neighbours
+    k, ends = 8, 2
+    above = 2 * n + ends if family == "neuralsort" else 0  # which compares neighbours
     p, order, taken = kernels.rows(x, tau, True, family, k)
-    assert traffic.reads(x) == n + k + above
+    assert traffic.reads(x) == n + ends + k + above
     assert traffic.writes(p) == k * n
     width = _triton.power_of_two(n)
     name = f"{family}: rows, descending, {width} scores"

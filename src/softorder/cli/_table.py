@@ -50,6 +50,7 @@ def plain(text: str) -> str:
     >>> plain("<b>p < 0.05</b>, [here](there)")
     '&lt;b>p < 0.05&lt;/b>, [here]\\\\(there)'
     """
+    text = re.sub(r"(?m)^(\s*)\[(?=[^\]]*\]:)", r"\1\[", text)  # where a link by name would lead
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("](", r"]\(")
 
 

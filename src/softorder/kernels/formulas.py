@@ -120,12 +120,12 @@ def scale_of(temperature: float | Tensor, dtype: torch.dtype) -> float | Tensor:
 
 
 #: Leaves room for n² differences in float64, in which sums are taken, and for one in float32.
-_FACTORS = {torch.float64: 2.0**-64, torch.float32: 2.0**-8}
+FACTORS = {torch.float64: 2.0**-64, torch.float32: 2.0**-8}
 
 
 def far_from_zero(dtype: torch.dtype) -> float:
     """What |score| may be without."""
-    return _FACTORS[dtype] * torch.finfo(dtype).max
+    return FACTORS[dtype] * torch.finfo(dtype).max
 
 
 def factor_for(most: Tensor) -> Tensor | None:
@@ -136,7 +136,15 @@ def factor_for(most: Tensor) -> Tensor | None:
     far = most > far_from_zero(most.dtype)
     if at_hand(far) and not bool(far.any()):
         return None
-    return torch.where(far, _FACTORS[most.dtype], 1.0).to(most.dtype)
+    return torch.where(far, FACTORS[most.dtype], 1.0).to(most.dtype)
+
+
+def factor_of(scores: Tensor) -> Tensor | None:
+    """The same for rows of scores, some of which may be infinite or NaN."""
+    x = scores.detach()
+    if not _check.known_finite(scores):
+        x = torch.where(x.isfinite(), x, 0.0)
+    return factor_for(x.abs().amax(-1, keepdim=True))
 
 
 def with_gradient_of(value: Tensor, like: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels.formulas import factor_of, multiplied, with_gradient_of
 from softorder.kernels.sort import sort
 from softorder.kernels.sort.completion import Completion
 from softorder.relaxations._base import Method
@@ -29,8 +30,16 @@ class MatrixMethod(Method):
         raise NotImplementedError
 
     def soft_sort(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
-        p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])
-        return sorted_by(p, scores, descending)
+        n = scores.shape[-1]
+        factor = factor_of(scores) if n else None
+        if factor is not None:
+            scores, temperature = (
+                with_gradient_of(factor * scores, scores),
+                with_gradient_of(multiplied(temperature, factor), temperature),
+            )
+        p = self.soft_permutation(scores, temperature, descending, n)
+        t = sorted_by(p, scores, descending)
+        return t if factor is None else with_gradient_of(t / factor, t)
 
     def soft_rank(self, scores: Tensor, temperature: Tensor, descending: bool) -> Tensor:
         p = self.soft_permutation(scores, temperature, descending, scores.shape[-1])

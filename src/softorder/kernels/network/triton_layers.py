@@ -17,6 +17,7 @@ thread may have written there is read, all wait at a barrier.
 import triton
 import triton.language as tl
 
+from softorder.kernels import _triton_in_range as in_range
 from softorder.kernels.network import triton_comparators
 
 
@@ -44,15 +45,16 @@ def network_values(
     scratch += tl.program_id(0).to(tl.int64) * height * width
     row = tl.program_id(0) * height + tl.arange(0, height)[:, None]
     wire = tl.arange(0, width)[None, :]
-    start, v = _enter(scores, row, wire, rows, n, descending)
-    scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
+    start, v, factor = _enter(scores, row, wire, rows, n, descending)
+    tau, live = _row(temperature, count, row, rows, temperature_stride)
+    scale = in_range.inverse(tau, factor, v.dtype)
     for layer in range(depth):
         to = tl.load(partners + layer * width + wire)
         d = _exchange(v, to, scratch, near) - v
         part = _swap(d, to, wire, live, scale, comparator)[0]
         v += part * d
     t = _exchange(v, tl.load(outputs + wire), scratch, near)
-    t = start - t if descending else start + t
+    t = (start - t if descending else start + t) / factor
     tl.store(values + row.to(tl.int64) * k + wire, t, mask=(row < rows) & (wire < k))
 
 
@@ -85,8 +87,9 @@ def network_values_vjp(
     step = tl.num_programs(0) * height
     for begin in range(tl.program_id(0) * height, rows, step):
         row = begin + tl.arange(0, height)[:, None]
-        v = _enter(scores, row, wire, rows, n, descending)[1]
-        scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
+        _, v, factor = _enter(scores, row, wire, rows, n, descending)
+        tau, live = _row(temperature, count, row, rows, temperature_stride)
+        scale = in_range.inverse(tau, factor, v.dtype)
         _follow(v, wire, live, scale, partners, scratch, trace, depth, comparator, near)
         at = upstream + row.to(tl.int64) * k + place
         g = tl.load(at, mask=(row < rows) & (place < k), other=0.0)
@@ -129,8 +132,9 @@ def network_matrix(
     chunks = tl.cdiv(k, chunk)
     for item in range(tl.program_id(0), rows * chunks, tl.num_programs(0)):
         row = item // chunks + tl.arange(0, 1)[:, None]
-        v = _enter(scores, row, wire, rows, n, descending)[1]
-        scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
+        _, v, factor = _enter(scores, row, wire, rows, n, descending)
+        tau, live = _row(temperature, count, row, rows, temperature_stride)
+        scale = in_range.inverse(tau, factor, v.dtype)
         _follow(v, wire, live, scale, partners, scratch, trace, depth, comparator, near)
         first = (item % chunks) * chunk
         for begin in range(first, tl.minimum(first + chunk, k), height):
@@ -182,8 +186,9 @@ def network_matrix_vjp(
     chunks = tl.cdiv(k, chunk)
     for item in range(tl.program_id(0), rows * chunks, tl.num_programs(0)):
         row = item // chunks + tl.arange(0, 1)[:, None]
-        v = _enter(scores, row, wire, rows, n, descending)[1]
-        scale, live = _row(temperature, count, row, rows, temperature_stride, v.dtype)
+        _, v, factor = _enter(scores, row, wire, rows, n, descending)
+        tau, live = _row(temperature, count, row, rows, temperature_stride)
+        scale = in_range.inverse(tau, factor, v.dtype)
         for layer in range(depth):
             tl.store(parts + layer * width + wire, tl.zeros_like(v))
         _follow(v, wire, live, scale, partners, scratch, trace, depth, comparator, near)
@@ -211,6 +216,7 @@ def network_matrix_vjp(
                 part = _swap(d, to, wire, live, scale, comparator)[0]
                 g += part * (_exchange(g, to, scratch, near) - g)
             tl.debug_barrier()
+        slopes = in_range.inverse(tau, 1.0, v.dtype)
         g = tl.zeros_like(v)
         for behind in range(depth):
             layer = depth - 1 - behind
@@ -218,7 +224,7 @@ def network_matrix_vjp(
             d = _remembered(trace, layer, 1, width)
             part, slope, u = _swap(d, to, wire, live, scale, comparator)
             by_part = tl.load(parts + layer * width + wire)
-            by_part = (by_part + _exchange(by_part, to, scratch, near)) * slope * scale
+            by_part = (by_part + _exchange(by_part, to, scratch, near)) * slope * slopes
             g += (part - u * slope) * (_exchange(g, to, scratch, near) - g)
             g += tl.where(to > wire, by_part, tl.where(to < wire, -by_part, 0.0))
         out = by_scores + (row.to(tl.int64) * chunks + item % chunks) * n + wire
@@ -231,20 +237,21 @@ def network_matrix_vjp(
 
 @triton.jit
 def _enter(scores, row, wire, rows, n, descending: tl.constexpr):
-    """The first score, and the differences to it, or from it, on their wires."""
+    """The first score, and the differences to it, or from it, on their wires; and their factor."""
     first = scores + row.to(tl.int64) * n
     start = tl.load(first, mask=row < rows, other=0.0)
     x = tl.load(first + wire, mask=(row < rows) & (wire < n), other=0.0)
-    return start, start - x if descending else x - start
+    factor = in_range.factor_for(tl.max(tl.abs(x), 1, keep_dims=True))
+    start, x = start * factor, x * factor
+    return start, start - x if descending else x - start, factor
 
 
 @triton.jit
-def _row(temperature, count, row, rows, stride, dtype: tl.constexpr):
-    """1/τ, always finite, and how many wires there are."""
-    most: tl.constexpr = 1.7e308 if dtype == tl.float64 else 3.4e38
+def _row(temperature, count, row, rows, stride):
+    """τ, and how many wires there are."""
     tau = tl.load(temperature + row * stride, mask=row < rows, other=1.0)
     live = tl.load(count + row, mask=row < rows, other=0)
-    return tl.minimum(1.0 / tau, most).to(dtype), live
+    return tau, live
 
 
 @triton.jit

@@ -12,7 +12,7 @@ from softorder.kernels._density_numbers import density_of
 from softorder.kernels._operators import no_gradient
 from softorder.kernels._triton import interpreted, launch, per_row, power_of_two, processors
 from softorder.kernels._triton_compile import LENGTHS, Configuration, of_densities
-from softorder.kernels.formulas import inverse
+from softorder.kernels.formulas import factor_of, inverse, multiplied
 from softorder.kernels.permutation.reference import levels_of
 from softorder.kernels.permutation.triton_rows import (
     permutation_gradients,
@@ -32,14 +32,16 @@ def rows(
     """The first k rows, and centre and rest of their k + 1 thresholds."""
     x, n = scores.contiguous(), scores.shape[-1]
     order = sort_rows(x)
+    factor = order.factor() if x.dtype is torch.float64 else None  # the kernels compute in it
+    order, x, tau = order.in_range(x, temperature, factor)
     levels, law = levels_of(order, descending, k), density_of(density)
-    centre, rest = fsum.invert(order.values.double(), levels, temperature, law, count=order.count)
+    centre, rest = fsum.invert(order.values.double(), levels, tau, law, count=order.count)
     centre, rest = centre.contiguous(), rest.contiguous()
     p = x.new_empty(*x.shape[:-1], k, n)
     if p.numel() == 0:
-        return p, centre, rest
+        return p, *_divided(centre, rest, factor)
     first, last = order.ranges(descending)
-    tau, stride = per_row(temperature, x)
+    tau, stride = per_row(tau, x)
     width, blocks = _blocks(n)
     launch(
         permutation_rows,
@@ -63,7 +65,7 @@ def rows(
         descending,
         width,
     )
-    return p, centre, rest
+    return p, *_divided(centre, rest, factor)
 
 
 def vjp(
@@ -78,9 +80,13 @@ def vjp(
     """Sums over the scores for every threshold, then over the thresholds for every score."""
     scores, centre, rest = kept
     x, v, n = scores.contiguous(), upstream.contiguous(), scores.shape[-1]
-    out = torch.zeros_like(x)
+    scale, out = inverse(temperature.to(x.device), centre.dtype), torch.zeros_like(x)
     if v.numel() == 0:
         return out, no_gradient(out)
+    factor = factor_of(x) if x.dtype is torch.float64 else None
+    if factor is not None:
+        x, centre, rest = factor * x, factor * centre, factor * rest
+        temperature = multiplied(temperature, factor)
     lines, (tau, stride) = x.numel() // n, per_row(temperature, x)
     width, blocks = _blocks(n)
     inputs = v, x, centre.contiguous(), rest.contiguous()
@@ -125,9 +131,13 @@ def vjp(
         stride,
         *constants,
     )
-    by = found.sum(0) * inverse(temperature.to(x.device), found.dtype)
+    by = found.sum(0) * scale
     by = torch.where(x.isnan().any(-1, keepdim=True), 0.0, by)  # NaN spoils its row
     return by.to(x.dtype), no_gradient(out)
+
+
+def _divided(centre: Tensor, rest: Tensor, factor: Tensor | None) -> tuple[Tensor, Tensor]:
+    return (centre, rest) if factor is None else (centre / factor, rest / factor)
 
 
 def _blocks(n: int) -> tuple[int, int]:

@@ -16,6 +16,8 @@ then the others; `taken` says how many are finite.
 import triton
 import triton.language as tl
 
+from softorder.kernels import _triton_in_range as in_range
+
 # ---- the order, and U ---------------------------------------------------------------------------
 
 
@@ -47,14 +49,15 @@ def row_softmax_above(
     """U in float64: the sum of i (a_{i-1} - a_i), in which nothing cancels."""
     start = tl.program_id(0).to(tl.int64) * n
     count = tl.load(taken + tl.program_id(0))
+    factor = _factor(scores + start, order + start, count)
     carry = tl.full((1,), 0.0, tl.float64)
     for begin in range(0, count, width):
         place = begin + tl.arange(0, width)
         live = place < count
         here = tl.load(order + start + place, mask=live, other=0)
         before = tl.load(order + start + place - 1, mask=live & (place > 0), other=0)
-        x = tl.load(scores + start + here, mask=live, other=0.0).to(tl.float64)
-        y = tl.load(scores + start + before, mask=live, other=0.0).to(tl.float64)
+        x = (tl.load(scores + start + here, mask=live, other=0.0) * factor).to(tl.float64)
+        y = (tl.load(scores + start + before, mask=live, other=0.0) * factor).to(tl.float64)
         step = y - x if descending else x - y
         rise = tl.where(live & (place > 0), place.to(tl.float64) * step, 0.0)
         tl.store(above + start + here, carry + tl.cumsum(rise, 0), mask=live)
@@ -85,10 +88,11 @@ def row_softmax_forward(
     """Some of the first k rows of one permutation, `height` of them at a time."""
     row = tl.program_id(0).to(tl.int64)
     first, here, u = scores + row * n, order + row * n, above + row * n
-    scale = _scale(temperature + row * temperature_stride, scores.dtype.element_ty)
-    finite = tl.load(taken + row)
+    finite, tau = tl.load(taken + row), tl.load(temperature + row * temperature_stride)
+    factor = _factor(first, here, finite)
+    scale = in_range.inverse(tau, factor, scores.dtype.element_ty)
     column = tl.arange(0, width)[None, :]
-    x = tl.load(first + column, mask=column < n, other=-float("inf"))
+    x = _scores(first, column, n, factor)
     level = _levels(u, x, column, n, neural)
     certain, spoiled = _exceptions(x, first, n, finite, streamed)
     begin = tl.program_id(1) * chunk
@@ -96,20 +100,20 @@ def row_softmax_forward(
         place = place + tl.arange(0, height)[:, None]
         rank = place - certain if descending else place
         inside = (rank >= 0) & (rank < finite)
-        a, a_level = _anchor(first, u, here, rank, inside, neural)
+        a, a_level = _anchor(first, u, here, rank, inside, factor, neural)
         out = p + row * k * n + place.to(tl.int64) * n
         if streamed:
             total = tl.zeros((height, 1), tl.float64)
             for start in range(0, n, width):
                 at = start + column
-                x = tl.load(first + at, mask=at < n, other=-float("inf"))
+                x = _scores(first, at, n, factor)
                 level = _levels(u, x, at, n, neural)
                 e = _weights(x, level, a, a_level, rank, scale, neural, descending)
                 total += tl.sum(e, 1, keep_dims=True).to(tl.float64)
             share = _share(total, inside, x.dtype)
             for start in range(0, n, width):
                 at = start + column
-                x = tl.load(first + at, mask=at < n, other=-float("inf"))
+                x = _scores(first, at, n, factor)
                 level = _levels(u, x, at, n, neural)
                 e = _weights(x, level, a, a_level, rank, scale, neural, descending)
                 q = _complete(
@@ -151,21 +155,22 @@ def row_softmax_sums(
     """
     row = tl.program_id(0).to(tl.int64)
     first, here, u = scores + row * n, order + row * n, above + row * n
-    scale = _scale(temperature + row * temperature_stride, scores.dtype.element_ty)
-    finite = tl.load(taken + row)
+    finite, tau = tl.load(taken + row), tl.load(temperature + row * temperature_stride)
+    factor = _factor(first, here, finite)
+    scale = in_range.inverse(tau, factor, scores.dtype.element_ty)
     column = tl.arange(0, width)[None, :]
-    x = tl.load(first + column, mask=column < n, other=-float("inf"))
+    x = _scores(first, column, n, factor)
     certain, spoiled = _exceptions(x, first, n, finite, True)
     rank = tl.program_id(1) * height + tl.arange(0, height)[:, None]
     skipped = certain if descending else 0
     inside = rank < _wanted(finite, skipped, spoiled, k)
-    a, a_level = _anchor(first, u, here, rank, inside, neural)
+    a, a_level = _anchor(first, u, here, rank, inside, factor, neural)
     v_first = upstream + row * k * n + (rank + skipped).to(tl.int64) * n
     zero = tl.zeros((height, 1), tl.float64)
     total, total_v, total_s, total_sv = zero, zero, zero, zero
     for start in range(0, n, width):
         at = start + column
-        x = tl.load(first + at, mask=at < n, other=-float("inf"))
+        x = _scores(first, at, n, factor)
         level = _levels(u, x, at, n, neural)
         live = inside & (tl.abs(x) < float("inf"))
         v = tl.load(v_first + at, mask=live & (at < n), other=0.0)
@@ -183,7 +188,8 @@ def row_softmax_sums(
     size = tl.num_programs(0).to(tl.int64) * k
     tl.store(out, share, mask=rank < k)
     tl.store(out + size, mean, mask=rank < k)
-    by_anchor = (total_sv - mean * total_s) * share * scale.to(tl.float64)
+    slope = in_range.inverse(tau, 1.0, scores.dtype.element_ty).to(tl.float64)
+    by_anchor = (total_sv - mean * total_s) * share * slope
     tl.store(out + 2 * size, by_anchor, mask=rank < k)
 
 
@@ -211,11 +217,12 @@ def row_softmax_columns(
     """
     row = tl.program_id(0).to(tl.int64)
     first, here, u = scores + row * n, order + row * n, above + row * n
-    scale = _scale(temperature + row * temperature_stride, scores.dtype.element_ty)
-    inverse = scale.to(tl.float64)
-    finite = tl.load(taken + row)
+    finite, tau = tl.load(taken + row), tl.load(temperature + row * temperature_stride)
+    factor = _factor(first, here, finite)
+    scale = in_range.inverse(tau, factor, scores.dtype.element_ty)
+    slope = in_range.inverse(tau, 1.0, scores.dtype.element_ty)
     column = tl.program_id(1) * width + tl.arange(0, width)[None, :]
-    x = tl.load(first + column, mask=column < n, other=-float("inf"))
+    x = _scores(first, column, n, factor)
     certain, spoiled = _exceptions(x, first, n, finite, True)
     level = _levels(u, x, column, n, neural)
     size = tl.num_programs(0).to(tl.int64)
@@ -225,7 +232,7 @@ def row_softmax_columns(
     for begin in range(0, most, height):
         rank = begin + tl.arange(0, height)[:, None]
         inside = rank < most
-        a, a_level = _anchor(first, u, here, rank, inside, neural)
+        a, a_level = _anchor(first, u, here, rank, inside, factor, neural)
         live = inside & (tl.abs(x) < float("inf"))
         at = row * k * n + (rank + skipped).to(tl.int64) * n + column
         v = tl.load(upstream + at, mask=live & (column < n), other=0.0)
@@ -234,11 +241,11 @@ def row_softmax_columns(
         mean = tl.load(numbers + size * k, mask=inside, other=0.0)
         e = _weights(x, level, a, a_level, rank, scale, neural, descending)
         if neural:
-            d = tl.where(live, e.to(tl.float64) * share * (v - mean) * inverse, 0.0)
+            d = tl.where(live, e.to(tl.float64) * share * (v - mean) * slope.to(tl.float64), 0.0)
             one += tl.sum(d, 0, keep_dims=True)
             two -= tl.sum(d * (2 * rank + 1).to(tl.float64), 0, keep_dims=True)
         else:
-            e = e * share.to(x.dtype) * (v - mean.to(x.dtype)) * scale
+            e = e * share.to(x.dtype) * (v - mean.to(x.dtype)) * slope
             d = _signed(tl.where(live, e, 0.0), x, a)
             one -= tl.sum(d, 0, keep_dims=True).to(tl.float64)
     out = found + row * n + column
@@ -251,10 +258,18 @@ def row_softmax_columns(
 
 
 @triton.jit
-def _scale(temperature, dtype: tl.constexpr):
-    """1/τ, always finite."""
-    most: tl.constexpr = 1.7e308 if dtype == tl.float64 else 3.4e38
-    return tl.minimum(1.0 / tl.load(temperature), most).to(dtype)
+def _factor(first, here, finite):
+    """What a row is multiplied by, found from its largest score and its least."""
+    there = finite > 0
+    a = tl.load(first + tl.load(here, mask=there, other=0), mask=there, other=0.0)
+    b = tl.load(first + tl.load(here + finite - 1, mask=there, other=0), mask=there, other=0.0)
+    return in_range.factor_for(tl.maximum(tl.abs(a), tl.abs(b)))
+
+
+@triton.jit
+def _scores(first, at, n, factor):
+    """Scores of a row, and -inf behind it."""
+    return tl.load(first + at, mask=at < n, other=-float("inf")) * factor
 
 
 @triton.jit
@@ -267,10 +282,10 @@ def _levels(u, x, column, n, neural: tl.constexpr):
 
 
 @triton.jit
-def _anchor(first, u, here, rank, inside, neural: tl.constexpr):
+def _anchor(first, u, here, rank, inside, factor, neural: tl.constexpr):
     """The scores of these ranks, and their U."""
     at = tl.load(here + rank, mask=inside, other=0)
-    a = tl.load(first + at, mask=inside, other=0.0)
+    a = tl.load(first + at, mask=inside, other=0.0) * factor
     if neural:
         return a, tl.load(u + at, mask=inside, other=0.0)
     else:
