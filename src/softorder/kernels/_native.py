@@ -60,6 +60,7 @@ KERNELS = {
     "row_softmax": "7P4N4i",
     "one_entry_forward": "10P5N5i",
     "one_entry_backward": "9P5N3i",
+    "pairs": "8P3N4i",
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
     "transport_solve": "9P4N2i",
