@@ -105,6 +105,8 @@ FIELDS = {
     "grad_temperature rows n columns temperature_stride upstream_stride density wide threads",
     "pairs": "x grades own scores discount bound found gradient "
     "rows n first weighing hinge wide threads",
+    "pareto_forward": "u size draws weights log_prob taken rows n count fine threads",
+    "pareto_backward": "u size shares gradient rows n fine threads",
     "subsets_forward": "logits size draws b log_prob angle weight rows n count points wide threads",
     "subsets_backward": "logits size draws b angle weight upstream gradient "
     "rows n count points wide threads",

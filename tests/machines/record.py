@@ -17,6 +17,7 @@ from tests.machines.cases import (
     matrices,
     order,
     pairs,
+    pareto,
     sort,
     subsets,
     topk,
@@ -37,7 +38,7 @@ def record(path: Path) -> int:
 
 def made(few: bool = False) -> list[Call]:
     """All calls, or a few of every kernel."""
-    modules = topk, sort, fsum, order, matrices, entries, pairs, subsets, transport
+    modules = topk, sort, fsum, order, matrices, entries, pairs, pareto, subsets, transport
     recipes = [recipe for cases in modules for recipe in cases.recipes()]
     if missing := _native.KERNELS.keys() - {recipe.kernel for recipe in recipes}:
         raise ValueError(f"no call of {', '.join(sorted(missing))}")

@@ -46,6 +46,8 @@ TABLE: dict[str, tuple[float, float, str]] = {
     "one entry gradient": (2e-5, 1e-12, "the row's largest gradient, and 1/τ; of τ: itself too"),
     "pairs": (1e-6, 1e-14, "the sum itself, whose terms are all positive"),
     "pairs gradient": (5e-6, 1e-14, "the row's largest gradient"),
+    "pareto": (1e-11, 1e-11, "the row's largest weight, or |log P|, and 1"),
+    "pareto gradient": (1e-11, 1e-11, "the row's largest gradient, and 1"),
     "subsets": (1e-10, 1e-13, "|log P|, and 1"),
     "transport": (1e-9, 1e-9, "the row's largest threshold less its centre over ε, and 1"),
     "transport plan": (1e-12, 1e-12, "the row's largest |log p|, and 1"),

@@ -61,6 +61,8 @@ KERNELS = {
     "one_entry_forward": "10P5N5i",
     "one_entry_backward": "9P5N3i",
     "pairs": "8P3N4i",
+    "pareto_forward": "6P3N2i",
+    "pareto_backward": "4P2N2i",
     "subsets_forward": "7P4N2i",
     "subsets_backward": "8P4N2i",
     "transport_solve": "9P4N2i",
