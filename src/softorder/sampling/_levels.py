@@ -36,7 +36,7 @@ def log_prob(u: Tensor, size: Tensor, x: Tensor, precision: torch.dtype) -> Tens
     if not known or not u.numel():
         return formula(u, size, x, Levels.of(u, size, precision).weights())[0]
     n = u.shape[-1]
-    draws = x.expand(shape).reshape(-1, u.numel() // n, n).double()
+    draws = x.expand(shape).reshape(-1, u.numel() // n, n)
     found: Tensor = _LogProb.apply(*_flat(u, size), draws, precision)
     return found.reshape(shape[:-1])
 
@@ -53,7 +53,7 @@ class _LogProb(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, size: Tensor, x: Tensor, precision: torch.dtype) -> Tensor:
-        found, taken = pareto.log_prob(u, size, x, precision == torch.float64)
+        found, taken = pareto.log_prob(u, size, x.double(), precision == torch.float64)
         ctx.save_for_backward(u, size, x, taken)
         ctx.like = [(value.shape, value.dtype) for value in (u, size, x, taken)]
         ctx.precision = precision
