@@ -11,6 +11,8 @@
 #include "network/network.hpp"
 #include "one_entry/one_entry.hpp"
 #include "order/order.hpp"
+#include "pairs/pairs.hpp"
+#include "pareto/pareto.hpp"
 #include "permutahedron/permutahedron.hpp"
 #include "permutation/permutation.hpp"
 #include "placement/placement.hpp"
@@ -44,6 +46,9 @@
   X(row_softmax, RowSoftmax)                \
   X(one_entry_forward, OneEntryForward)     \
   X(one_entry_backward, OneEntryBackward)   \
+  X(pairs, Pairs)                           \
+  X(pareto_forward, ParetoForward)          \
+  X(pareto_backward, ParetoBackward)        \
   X(subsets_forward, SubsetsForward)        \
   X(subsets_backward, SubsetsBackward)      \
   X(transport_solve, TransportSolve)        \

@@ -103,6 +103,10 @@ FIELDS = {
     "rows n columns temperature_stride shares_stride density apart mean wide threads",
     "one_entry_backward": "scores index temperature k b pull upstream grad_scores "
     "grad_temperature rows n columns temperature_stride upstream_stride density wide threads",
+    "pairs": "x grades own scores discount bound found gradient "
+    "rows n first weighing hinge wide threads",
+    "pareto_forward": "u size draws weights log_prob taken rows n count fine threads",
+    "pareto_backward": "u size shares gradient rows n fine threads",
     "subsets_forward": "logits size draws b log_prob angle weight rows n count points wide threads",
     "subsets_backward": "logits size draws b angle weight upstream gradient "
     "rows n count points wide threads",

@@ -11,7 +11,18 @@ from pathlib import Path
 
 from softorder.kernels import _native
 from tests.machines.calls import Call, Recipe, write
-from tests.machines.cases import entries, fsum, matrices, order, sort, subsets, topk, transport
+from tests.machines.cases import (
+    entries,
+    fsum,
+    matrices,
+    order,
+    pairs,
+    pareto,
+    sort,
+    subsets,
+    topk,
+    transport,
+)
 
 _THREADS = (1, 3, 1)
 _LARGE = 1 << 15  #: scores; from here on kernels use several threads
@@ -27,7 +38,7 @@ def record(path: Path) -> int:
 
 def made(few: bool = False) -> list[Call]:
     """All calls, or a few of every kernel."""
-    modules = topk, sort, fsum, order, matrices, entries, subsets, transport
+    modules = topk, sort, fsum, order, matrices, entries, pairs, pareto, subsets, transport
     recipes = [recipe for cases in modules for recipe in cases.recipes()]
     if missing := _native.KERNELS.keys() - {recipe.kernel for recipe in recipes}:
         raise ValueError(f"no call of {', '.join(sorted(missing))}")

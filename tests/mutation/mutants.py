@@ -273,11 +273,11 @@ PYTHON = (
         ("tests/sampling",),
     ),
     Mutant(
-        "src/softorder/sampling/_levels.py",
+        "src/softorder/kernels/pareto/levels.py",
         "torch.sqrt(variance + rule.least)",
         "torch.sqrt(variance + 2)",
         "steps are too long for what is like Gumbel's density",
-        ("tests/sampling",),
+        ("tests/sampling", "tests/kernels/test_pareto.py"),
     ),
     Mutant(
         "src/softorder/nn/attention.py",

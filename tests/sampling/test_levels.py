@@ -6,8 +6,10 @@ import mpmath
 import pytest
 import torch
 
+from softorder.kernels import _native
+from softorder.kernels.pareto import reference
+from softorder.kernels.pareto.levels import Levels
 from softorder.kernels.subsets.circle import tilt
-from softorder.sampling import _levels
 from softorder.sampling._levels import log_prob
 
 _ROWS = {
@@ -47,8 +49,10 @@ def _density(u, x):
 @pytest.mark.parametrize("name", _ROWS)
 def test_all_subsets_together_have_probability_one(name, precision):
     u, k, every = _row(name)
-    total = log_prob(u, k, every, precision).logsumexp(0)
-    assert abs(total) < _ERRORS[precision]
+    for kind in (_native.kind(), "torch"):
+        with _native.use(kind):
+            total = log_prob(u, k, every, precision).logsumexp(0)
+        assert abs(total) < _ERRORS[precision]
 
 
 @pytest.mark.parametrize("name", ["usual", "wide", "nearly certain", "rare", "all but one"])
@@ -67,8 +71,7 @@ def test_the_gradient_is_that_of_the_formula(name):
     u.requires_grad_()
     upstream = torch.linspace(-1, 2, len(every), dtype=torch.float64)
     found = log_prob(u, k, every, torch.float64)
-    weights = _levels.Levels.of(u, k, torch.float64).weights()
-    plain = _levels._log_prob(u, k, every, weights)
+    plain, _ = reference.formula(u, k, every, Levels.of(u, k, torch.float64).weights())
     kept = found.detach().clone()
     for result in (found, plain):
         torch.testing.assert_close(result, kept, rtol=1e-13, atol=1e-13)
@@ -104,10 +107,11 @@ def test_rows_do_not_depend_on_how_many_are_worked_on_at_once(monkeypatch):
     x[0, :, :3], x[1, :, 5:8] = 1, 1
     found = []
     for number in (1 << 19, 1):
-        monkeypatch.setattr(_levels, "_AT_ONCE", number)
+        monkeypatch.setattr(reference, "_AT_ONCE", number)
         of = u.clone().requires_grad_()
-        value = log_prob(of, torch.full((7,), 3), x, torch.float64)
-        value.sum().backward()
+        with _native.use("torch"):
+            value = log_prob(of, torch.full((7,), 3), x, torch.float64)
+            value.sum().backward()
         found.append((value.detach(), of.grad))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-13, atol=1e-14)

@@ -8,8 +8,12 @@ import torch
 from torch import Tensor
 
 from softorder import _check
+from softorder.kernels.sort import sort
 
 GAINS = ("linear", "exponential")
+_MANY = (
+    1 << 14
+)  # gains, from which on torch's sort, which has derivatives, takes several times as long
 
 
 def gains(relevance: Tensor, kind: str, weights: Tensor | None = None) -> Tensor:
@@ -27,8 +31,11 @@ def discounts(n: int, like: Tensor) -> Tensor:
 
 def best_sum(gain: Tensor, k: int | None) -> Tensor:
     """The discounted gains of the first k places in the best order; all places without a k."""
-    ideal = gain.sort(-1, descending=True).values * discounts(gain.shape[-1], gain)
-    return ideal[..., :k].sum(-1)
+    n = gain.shape[-1]
+    k = n if k is None else min(k, n)
+    many = gain.numel() > _MANY and _check.at_hand(gain) and not gain.requires_grad
+    ascending = sort(gain).values if many else gain.sort(-1).values
+    return (ascending[..., n - k :] * discounts(k, gain).flip(-1)).sum(-1)
 
 
 def missing(found: Tensor, best: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,12 +11,19 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from softorder import _check
-from softorder.losses._gains import GAINS, best_sum, gains
+from softorder.kernels.pairs import Weighing
+from softorder.losses._gains import GAINS, best_sum, discounts, gains
 from softorder.losses._lists import ScoreLoss
+from softorder.losses._pair_sums import Asked, Found, found_by_kernel
 from softorder.losses._pairs import Pairs
 
 _KINDS = ("logistic", "hinge")
-_LAMBDAS = ("ndcg1", "ndcg2", "ndcg2++", "lambdarank")
+_LAMBDAS = {
+    "ndcg1": Weighing.FIRST,
+    "ndcg2": Weighing.BOUND,
+    "ndcg2++": Weighing.BOTH,
+    "lambdarank": Weighing.EXCHANGE,
+}
 
 
 class PairwiseLoss(ScoreLoss):
@@ -29,8 +37,8 @@ class PairwiseLoss(ScoreLoss):
     were there w_i times. Lists whose relevances are all the same do not count. Scores are finite,
     or -inf where they take no part: none is certain.
 
-    O(m n) time for m elements above the lowest relevance; pairs are taken some millions at a time,
-    and again on the way back, so memory is O(n).
+    O(m n) time for m elements above the lowest relevance, memory O(n): by a compiled kernel, or in
+    plain torch some millions of pairs at a time, and again on the way back.
 
     Args:
         kind: "logistic" or "hinge".
@@ -54,10 +62,19 @@ class PairwiseLoss(ScoreLoss):
     def _losses(
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        pairs = Pairs.of(wanted, present, weights)
-        total = pairs.sum(self._tempered(x, present), self._term)
-        counts = pairs.counts > 0
-        return total / torch.where(counts, pairs.counts, 1), counts
+        tempered = self._tempered(x, present)
+
+        def asked() -> Asked:
+            grades = torch.where(present, wanted.detach(), -math.inf)
+            return Asked(grades, weights, hinge=self.kind == "hinge")
+
+        def plain(tempered: Tensor) -> Found:
+            pairs = Pairs.of(wanted, present, weights)
+            return Found(pairs.sum(tempered, self._term), pairs.counts, pairs.counts)
+
+        found = found_by_kernel(tempered, asked, plain) or plain(tempered)
+        counts = found.weight > 0
+        return found.total / torch.where(counts, found.weight, 1), counts
 
     def _term(self, u: Tensor, i: Tensor, pair: Tensor) -> Tensor:
         return softplus(-u) if self.kind == "logistic" else torch.relu(1 - u)
@@ -133,15 +150,35 @@ class LambdaLoss(ScoreLoss):
         self, x: Tensor, wanted: Tensor, present: Tensor, weights: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         gain = gains(wanted.detach(), self.gain, weights)
-        pairs = Pairs.of(wanted if weights is None else gain, present)
-        best = best_sum(gain, self.k).unsqueeze(-1)
-        gain = gain / torch.where(best > 0, best, 1.0)
-        place = _places(x)
+        grades = torch.where(present, wanted.detach() if weights is None else gain, -math.inf)
+        most = gain.amax(-1, keepdim=True)
+        gain = gain / torch.where(most > 0, most, 1.0)  # so that no sum of large ones overflows
 
-        def term(u: Tensor, i: Tensor, pair: Tensor) -> Tensor:
-            return self._weights(gain, place, i) * softplus(-u) / math.log(2)
+        def plain(tempered: Tensor) -> Found:
+            pairs, place = Pairs.of(grades, present), _places(x)
 
-        return pairs.sum(self._tempered(x, present), term), pairs.counts > 0
+            def term(u: Tensor, i: Tensor, pair: Tensor) -> Tensor:
+                return self._weights(gain, place, i) * softplus(-u)
+
+            return Found(pairs.sum(tempered, term), best_sum(gain, self.k), pairs.counts)
+
+        tempered = self._tempered(x, present)
+        asked = partial(self._asked, grades, gain, x.detach())
+        found = found_by_kernel(tempered, asked, plain) or plain(tempered)
+        best = torch.where(found.weight > 0, found.weight, 1.0)
+        return found.total / (math.log(2) * best), found.counts > 0
+
+    def _asked(self, grades: Tensor, gain: Tensor, x: Tensor) -> Asked:
+        """The same weights as `_weights` has, by tables of places and of their distances."""
+        n = x.shape[-1]
+        every = discounts(n + 1, x.double())
+        k = n if self.k is None else min(self.k, n)
+        discount = every[:n].clone()
+        discount[k:] = 0.0
+        bound = every.roll(1)[:n] - every[:n]
+        bound *= self.mu if self.weights == "ndcg2++" else 1.0
+        tables = discount.to(x.dtype), bound.to(x.dtype)
+        return Asked(grades, gain, _LAMBDAS[self.weights], x, *tables, first=k)
 
     def _weights(self, gain: Tensor, place: Tensor, i: Tensor) -> Tensor:
         """w_ij of these i and all j."""

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from softorder.sampling import _levels
 from softorder.sampling._base import Generator, register
 from softorder.sampling._exponential import ExponentialDesign
-from softorder.sampling._levels import Levels, log_prob
 from softorder.sampling._units import largest, log_odds
 
 
@@ -57,7 +57,7 @@ class Pareto(ExponentialDesign):
         return log_odds(self.rows.double())
 
     def _weights(self) -> Tensor:
-        return Levels.of(self._u, self.size, self._precision).weights()
+        return _levels.weights(self._u, self.size, self._precision)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        return log_prob(self._u, self.size, x, self._precision).to(self.rows.dtype)
+        return _levels.log_prob(self._u, self.size, x, self._precision).to(self.rows.dtype)

@@ -7,7 +7,7 @@ from torch.distributions.utils import lazy_property
 from softorder.kernels.subsets.circle import Share, Subsets
 from softorder.sampling._base import register
 from softorder.sampling._fit import fit
-from softorder.sampling._levels import Levels
+from softorder.sampling._levels import weights
 from softorder.sampling.pareto import Pareto
 from softorder.sampling.pareto_corrected import CorrectedPareto
 
@@ -44,6 +44,5 @@ class AdjustedPareto(Pareto):
 
 def _mean(u: Tensor, size: Tensor, precision: torch.dtype) -> tuple[Share, Subsets]:
     subsets = Subsets(u, size, precision)
-    weights = Levels.of(u, size, precision).weights()
-    inside, outside = subsets.pair_sums(weights)
+    inside, outside = subsets.pair_sums(weights(u, size, precision))
     return Share(inside / (inside + outside), outside / (inside + outside)), subsets
