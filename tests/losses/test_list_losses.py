@@ -110,6 +110,21 @@ def test_list_mle_is_exact_for_equal_scores_of_a_grade():
     assert math.factorial(3) * math.exp(-loss) == pytest.approx(p)
 
 
+@_every
+@pytest.mark.parametrize("kernels", ["native", "torch"])
+def test_a_list_with_a_nan_is_nan_and_passes_no_gradient(make, kernels):
+    scores, relevance = _lists()
+    scores[1, 3] = math.nan
+    scores.requires_grad_()
+    with _native.use(kernels):
+        losses = make(reduction="none")(scores, relevance)
+        losses.sum().backward()
+    assert losses.isnan().tolist() == [False, True, False, False]
+    assert not scores.grad[1].any()
+    assert scores.grad[[0, 2, 3]].isfinite().all()
+    assert scores.grad[[0, 2, 3]].any(-1).all()
+
+
 def test_list_mle_far_away_is_fine():
     scores = torch.tensor([0.0, 900.0, -900.0], requires_grad=True)
     loss = _L.ListMLELoss()(scores, torch.tensor([2, 1, 0]))

@@ -261,9 +261,11 @@ class ScoreLoss(RankingLoss):
         """It is given."""
 
     def _tempered(self, x: Tensor, present: Tensor) -> Tensor:
-        """x/τ, with 0 for what takes no part."""
+        """x/τ, with 0 for what takes no part; a list with a NaN passes no gradient."""
         tau = _axis.per_row(self.temperature, x).to(x.dtype)
-        return torch.where(present, x, 0.0) / tau.unsqueeze(-1)
+        values = torch.where(present, x.detach(), 0.0)
+        passes = present & ~values.isnan().any(-1, keepdim=True)
+        return torch.where(passes, x, values) / tau.unsqueeze(-1)
 
     def extra_repr(self) -> str:
         return self.describe("temperature", "dim", "reduction")
