@@ -149,7 +149,7 @@ PRESETS = {
         **MNIST | {"factors": (0.3, 1.0, 3.0), "tuning_steps": 150},
         training=10_000,
         steps=300,
-        seeds=3,
+        seeds=5,
         methods=("laplace", "logistic", "neuralsort", "softmax_k_times"),
         losses=("share",),
         learned=("laplace",),
