@@ -521,6 +521,7 @@ def test_curves_of_learning_are_drawn(tmp_path):
 
 
 def test_every_picture_of_the_page_is_there():
-    pictures = re.findall(r"\]\((figures/(?:ranks|curves)_[^)]+)\)", docs.page())
-    assert {picture.split("_")[0] for picture in pictures} == {"figures/ranks", "figures/curves"}
+    pictures = re.findall(r"\]\((figures/(?:ranks|curves|own)_[^)]+)\)", docs.page())
+    kinds = {picture.split("_")[0] for picture in pictures}
+    assert kinds == {"figures/ranks", "figures/curves", "figures/own"}
     assert all((docs.PAGE.parent / picture).exists() for picture in pictures)
