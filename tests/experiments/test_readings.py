@@ -381,6 +381,30 @@ def test_learning_k_is_worse_equal_or_unclear_as_the_figures_say():
     assert "says, does not show" in _read("learn_k", _learned(1, 0.05, 90))
 
 
+def test_selection_says_which_curves_had_turned():
+    trials = Trials("title", {})
+    for seed, noise in enumerate((0.0, 0.02)):
+        trials.add("M, a", seed, {"loss": 0.9, "curve": [0.9 + noise, 0.5, 0.6 + noise]})
+        trials.add("M, b", seed, {"loss": 0.9, "curve": [0.9, 0.8, 0.7]})
+    said = _read("feature_selection", trials)
+    assert (
+        'By the means over the seeds 1 of 2 curves had turned when it ended: "M, a" 0.5000 after '
+        "epoch 2 of 3, +22.0 % at the end."
+    ) in said
+    trials.records = [record for record in trials.records if record["arm"] == "M, b"]
+    assert "0 of 1 curves had turned when it ended." in _read("feature_selection", trials)
+
+
+def test_what_all_pixels_come_to_stands_beside_the_papers_best_choice():
+    trials = Trials("title", {"k": 50})
+    for arm, least in (("MNIST, all pixels", 0.049), ("Fashion-MNIST, all pixels", 0.57)):
+        trials.add(arm, 0, {"least": least, "loss": 1.0})
+    assert _read("feature_selection", trials) == (
+        "The least test loss of an epoch with all pixels is 0.0490 for MNIST, 0.51 times the "
+        "paper's least with 50 and 0.5700 for Fashion-MNIST, 2.00 times the paper's least with 50."
+    )
+
+
 def _descent(first: list[float], second: list[float]) -> str:
     trials = Trials("title", {"steps": 40, "every": 10})
     for arm, curve in (("πST", first), ("πST2", second)):
