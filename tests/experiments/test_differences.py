@@ -265,7 +265,15 @@ def root_finding(preset, c):
             f"intervals to begin with, ±(max |x| + {c.beyond[0]:g}) to {wide}"
         ]
     if preset == "million":
-        return [f"{_capital(_word(c.seeds))} batch", wide]
+        table = Paper.of(catalogue.get("root_finding")).only["n"]
+        assert c.n == 10**6 > table
+        return [
+            f"{_capital(_word(c.seeds))} batch",
+            wide,
+            f"where n = {table:,}",
+            "Table 5",
+            "Figure 8",
+        ]
     return [wide]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import softorder as so
 from experiments import catalogue, choosing, contest, docs, panels, ranking
 from experiments import reading as sentences
 from experiments.contest import Contest, by_first
@@ -501,6 +502,33 @@ def test_presets_are_ranked_together():
 
 
 # ---- documents ---------------------------------------------------------------------------------
+
+
+def _accuracies(preset):
+    contest = sentences.contests(catalogue.get("knn"))[0]
+    return contest, contest.groups(Trials.read(RESULTS / "knn" / f"{preset}.json"))[""]
+
+
+def test_densities_are_alike_as_the_page_of_choosing_says():
+    said = " ".join(Path("docs/choosing.md").read_text("utf-8").split())
+    assert "densities cannot be told apart in [nearest neighbours on MNIST]" in said
+    contest_, scores = _accuracies("mnist-calibrated")
+    densities = {f"{name}, share": scores[f"{name}, share"] for name in so.densities.BUILT_IN}
+    _, others = contest.against_best(contest_, densities)
+    assert len(others) == 4
+    assert not any(verdict.few or verdict.differ for verdict in others.values())
+
+
+def test_temperatures_are_alike_as_the_page_of_top_k_says():
+    said = " ".join(Path("docs/topk.md").read_text("utf-8").split())
+    assert "no τ of `laplace` from 0.01 to 10 times the spread" in said
+    contest_, scores = _accuracies("alpha")
+    line = {arm: scores[arm] for arm in scores if arm.startswith("laplace, share, τ = ")}
+    best, others = contest.against_best(contest_, line)
+    alike = {best, *(arm for arm, verdict in others.items() if not verdict.differ)}
+    wanted = {arm for arm in line if 0.01 <= float(arm.rpartition(" = ")[2]) <= 10}
+    assert alike == wanted
+    assert len(wanted) == 7
 
 
 def test_which_method_when_is_made_of_the_results():
