@@ -73,13 +73,17 @@ def _mean(curves: list[list[float]]) -> list[float]:
 def _whole(trials: Trials, paper: Paper) -> str:
     """What the same network comes to when nothing is hidden from it."""
     contest = CONTESTS[1]
-    printed, parts = contest.printed(trials, paper), []
+    printed, parts, above = contest.printed(trials, paper), [], []
     for group, scores in contest.groups(trials).items():
         if WHOLE in scores and printed.get(group):
             theirs = min(printed[group].values())
             ours = scores[WHOLE]
+            above += [group] if mean(ours) > theirs else []
             parts.append(
                 f"{contest.estimate(ours)} for {group}, {mean(ours) / theirs:.2f} times the "
                 f"paper's least with {trials.config['k']}"
             )
-    return f"The {contest.name} with {WHOLE} is {listed(parts)}." if parts else ""
+    if not parts:
+        return ""
+    end = f" No choice of pixels is what is missing for {listed(above)}." if above else ""
+    return f"The {contest.name} with {WHOLE} is {listed(parts)}.{end}"
