@@ -97,7 +97,7 @@ def _about(seeds, seconds, made=None, name="estimators", preset="quick"):
 def test_what_five_seeds_would_take_is_said_where_there_are_fewer():
     said = _about(seeds=3, seconds=60.0)  # eight arms
     assert said.endswith(
-        "Five seeds would be 16 more trials: at the same pace 16.0 minutes of a core."
+        "Five seeds would be 16 more trials: by the medians 16.0 minutes of a core."
     )
     assert "Five seeds" not in _about(seeds=5, seconds=60.0)
     assert "Five seeds" not in _about(seeds=3, seconds=301.0)  # a trial is not short
