@@ -13,21 +13,26 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # ---- experiments ------------------------------------------------------------------------------
 
+FIGURES = "\n## The papers' figures\n"  #: after the experiments
+
 
 def experiments(page: str) -> dict[str, str]:
     """What the page says of each experiment."""
-    parts = re.split(r"^## (\w+)\n+", page, flags=re.M)
+    parts = re.split(r"^## (\w+)\n+", page.partition(FIGURES)[0], flags=re.M)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def contents(page: str) -> str:
-    """The head of the page, and what each experiment is about, with a link to the rest."""
+    """The head of the page, what each experiment is about, with a link to the rest, and what stands
+    beside the papers' figures."""
     head = page.partition("\n## ")[0]
     entries = [
         f"## {name}\n\n{text.partition(chr(10))[0]} [Results](results/{name}.md)."
         for name, text in experiments(page).items()
     ]
-    return "\n\n".join([head, *entries]) + "\n"
+    _, heading, figures = page.partition(FIGURES)
+    beside = re.sub(r"\]\(#(\w+)-", r"](results/\1.md#\1-", heading + figures)
+    return "\n\n".join([head, *entries]) + "\n" + beside
 
 
 # ---- the API ----------------------------------------------------------------------------------

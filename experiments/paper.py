@@ -25,6 +25,7 @@ class Paper:
     differences: Mapping[str, str]  #: by preset: where our setting is another one
     findings: str = ""  #: what figures of the paper show, where it gives no numbers
     data: str = ""  #: that the figures are of; beside trials with other data they are not shown
+    only: Mapping[str, Any] = field(default_factory=dict)  #: the same for fields of a configuration
     other_data: Mapping[str, PerArm] = field(default_factory=dict)  #: figures of these
     not_run: Mapping[str, str] = field(default_factory=dict)  #: why, of presets without results
 
@@ -34,7 +35,9 @@ class Paper:
         return cls(**kept)
 
     def figures_for(self, config: Mapping[str, Any]) -> PerArm:
-        """Those of the data set that a configuration names."""
+        """Those of the data set that a configuration names, and of its problem."""
+        if any(config.get(name, value) != value for name, value in self.only.items()):
+            return {}
         data = config.get("data", self.data)
         return self.figures if self.data in ("", data) else self.other_data.get(data, {})
 

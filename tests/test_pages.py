@@ -117,6 +117,18 @@ def test_experiments_are_pages_of_their_own():
         assert f"(results/{name}.md)" in contents(page)
 
 
+def test_the_papers_figures_lead_to_the_pages_of_the_experiments():
+    page = (_ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    found, shown = experiments(page), contents(page)
+    assert all("## The papers' figures" not in text for text in found.values())
+    links = re.findall(r"\]\(results/(\w+)\.md#([\w-]+)\)", shown)
+    assert len(links) > 10
+    for name, anchor in links:
+        headings = re.findall(r"^### (.+)$", found[name], flags=re.M)
+        assert anchor in {heading.replace(", ", "-") for heading in headings}
+    assert "](#" not in shown
+
+
 def test_pages_load_nothing_from_elsewhere():
     for page in (_ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")

@@ -15,6 +15,6 @@ class Config:
 
 
 PRESETS = {
-    "quick": Config(n=10, k=3, draws=4, repetitions=10_000, seeds=3),
+    "quick": Config(n=10, k=3, draws=4, repetitions=10_000, seeds=5),
     "paper": Config(n=10, k=3, draws=4, repetitions=50_000, seeds=5),
 }

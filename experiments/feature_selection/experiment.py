@@ -7,7 +7,7 @@ import torch
 import softorder as so
 from experiments.data.sources import SOURCES
 from experiments.experiment import Experiment, Learning, Setting, Trial
-from experiments.feature_selection.config import PRESETS, Config
+from experiments.feature_selection.config import PRESETS, WHOLE, Config
 from experiments.feature_selection.training import judge, load, train
 from experiments.khot_methods import options
 from experiments.trials import Column, Figures, Trials
@@ -35,12 +35,18 @@ def session(config: Config, setting: Setting, _: Trials) -> Trial:
         images = load(name, setting).part(config.training, config.test, seed).to(setting.device)
         torch.manual_seed(seed)  # the same network for every arm
         pixels = images.images[0].numel()
-        method = options(arm.split(", ", 1)[1])
-        gate = so.nn.KHotGate(pixels, config.k, **method).to(setting.device)
+        gate = _gate(arm.split(", ", 1)[1], pixels, config.k).to(setting.device)
         network, curve = train(images, gate, config)
         return {**judge(network, gate, images), "least": min(curve), "curve": curve}
 
     return trial
+
+
+def _gate(method: str, pixels: int, k: int) -> so.nn.KHotGate:
+    """A gate that lets k pixels pass, or every one."""
+    if method == WHOLE:
+        return so.nn.KHotGate(pixels, pixels)
+    return so.nn.KHotGate(pixels, k, **options(method))
 
 
 EXPERIMENT = Experiment(

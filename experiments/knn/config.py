@@ -149,7 +149,7 @@ PRESETS = {
         **MNIST | {"factors": (0.3, 1.0, 3.0), "tuning_steps": 150},
         training=10_000,
         steps=300,
-        seeds=3,
+        seeds=5,
         methods=("laplace", "logistic", "neuralsort", "softmax_k_times"),
         losses=("share",),
         learned=("laplace",),
@@ -171,7 +171,7 @@ PRESETS = {
     # Four and a half times through a fifth of the images.
     "cifar10-small": Config(
         **CIFAR | _ALL | {"factors": (3.0, 10.0, 30.0), "steps": 300, "tuning_steps": 150},
-        seeds=3,
+        seeds=5,
         methods=("laplace", "logistic"),
         baselines=(CROSS_ENTROPY, ON_CROSS_ENTROPY),
         distance="squared",

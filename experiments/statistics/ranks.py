@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 import torch
@@ -107,8 +108,13 @@ def friedman(rows: Sequence[Sequence[float]]) -> float:
 def nemenyi(methods: int, cases: int, level: float = LEVEL) -> float:
     """The critical difference of average ranks q √(k (k + 1)/(6 N)), where q √2 is the quantile of
     the range of k independent normal variables."""
-    q = root(lambda width: _range_below(width, methods) - (1 - level)) / math.sqrt(2)
-    return q * math.sqrt(methods * (methods + 1) / (6 * cases))
+    return _quantile(methods, level) * math.sqrt(methods * (methods + 1) / (6 * cases))
+
+
+@cache
+def _quantile(methods: int, level: float) -> float:
+    """The q above: a page asks for the same few again and again."""
+    return root(lambda width: _range_below(width, methods) - (1 - level)) / math.sqrt(2)
 
 
 def _range_below(width: float, k: int) -> float:

@@ -48,7 +48,7 @@ PRESETS = {
         "glyphs", seeds=5, methods=_FEW, mixed=_ONE, temperatures=(0.3, 1.0, 3.0, 10.0), m=16
     ),
     "kanji": Config(
-        "kanji", seeds=3, methods=_FEW, mixed=_ONE, temperatures=(1.0, 3.0, 10.0, 30.0), m=16
+        "kanji", seeds=5, methods=_FEW, mixed=_ONE, temperatures=(1.0, 3.0, 10.0, 30.0), m=16
     ),
     # The last layer of a network that softmax has trained: equation 2, as the paper fine-tunes.
     "kanji-tuned": Config(

@@ -3,6 +3,7 @@
 import doctest
 import json
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -79,6 +80,28 @@ def test_what_is_begun_says_what_the_rest_would_take():
     said = docs._about(experiment, "paper", trials)
     assert said.startswith("2 of 25 trials, 60.0 minutes in all; torch 2. ")
     assert said.endswith("At the same pace the other 23 would take 11.5 hours of a core.")
+
+
+def _about(seeds, seconds, made=None, name="estimators", preset="quick"):
+    """Of a preset with fewer seeds than five."""
+    experiment = catalogue.get(name)
+    config = replace(experiment.presets[preset], seeds=seeds)
+    changed = replace(experiment, presets={preset: config})
+    trials = Trials("title", {}, about={"torch": "2"})
+    every = [(arm, seed) for seed in range(seeds) for arm in changed.arms(config)]
+    for arm, seed in every[:made]:
+        trials.add(arm, seed, {"seconds": seconds})
+    return docs._about(changed, preset, trials)
+
+
+def test_what_five_seeds_would_take_is_said_where_there_are_fewer():
+    said = _about(seeds=3, seconds=60.0)  # eight arms
+    assert said.endswith(
+        "Five seeds would be 16 more trials: by the medians 16.0 minutes of a core."
+    )
+    assert "Five seeds" not in _about(seeds=5, seconds=60.0)
+    assert "Five seeds" not in _about(seeds=3, seconds=301.0)  # a trial is not short
+    assert "Five seeds" not in _about(seeds=3, seconds=60.0, made=23)  # that is said otherwise
 
 
 def test_examples_of_the_durations():

@@ -126,6 +126,16 @@ def test_no_figures_of_the_paper_stand_beside_variants_of_our_own():
     assert "paper" not in table.columns
 
 
+def test_no_figures_of_another_problem_stand_beside_ours():
+    """Table 5 of the k-hot paper has rows of 10,000 scores."""
+    experiment = catalogue.get("root_finding")
+    paper = Paper.of(experiment)
+    for preset, same in (("quick", True), ("interval", True), ("million", False)):
+        trials = Trials("title", experiment.config(preset))
+        trials.add("bisection", 0, {"iterations": 50.0, "ms": 1.0, "log_error": -9.0})
+        assert ("paper" in beside(experiment, paper, trials).columns) == same
+
+
 def test_columns_without_any_figure_are_left_out():
     experiment = catalogue.get("knn")
     trials = Trials("title", experiment.config("cifar10-why"))

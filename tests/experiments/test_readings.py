@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import softorder as so
 from experiments import catalogue, choosing, contest, docs, panels, ranking
 from experiments import reading as sentences
 from experiments.contest import Contest, by_first
@@ -225,6 +226,7 @@ def test_rounding_is_no_difference():
     [
         "contest",
         "reading",
+        "root_finding.reading",
         "words",
         "statistics.paired",
         "statistics.ranks",
@@ -381,6 +383,48 @@ def test_learning_k_is_worse_equal_or_unclear_as_the_figures_say():
     assert "says, does not show" in _read("learn_k", _learned(1, 0.05, 90))
 
 
+def test_what_moves_iterations_is_the_interval_or_something_else():
+    def said(near: int, far: int) -> str:
+        trials = Trials("title", {"n": 10_000})
+        for beyond, count in ((5, near), (18, far)):
+            for seed, more in enumerate((0, 1, 2)):
+                for method, halvings in (("bisection", 40), ("halley, zero", count + more)):
+                    curve = [10.0 ** (1 - i / 2) for i in range(halvings)]
+                    arm = f"{method}, up to max |x| + {beyond}"
+                    figures = {"iterations": float(halvings), "curve": [*curve, 1e-9]}
+                    trials.add(arm, seed, figures)
+        return _read("root_finding", trials)
+
+    assert "save bisection 26.00 iterations and the others 0.00." in said(5, 9)
+    assert "have a standard deviation of up to 1.00. So the interval moves them more" in said(5, 9)
+    assert "So the interval moves them less than the stopping rule or the batch." in said(5, 5)
+
+
+def test_selection_says_which_curves_had_turned():
+    trials = Trials("title", {})
+    for seed, noise in enumerate((0.0, 0.02)):
+        trials.add("M, a", seed, {"loss": 0.9, "curve": [0.9 + noise, 0.5, 0.6 + noise]})
+        trials.add("M, b", seed, {"loss": 0.9, "curve": [0.9, 0.8, 0.7]})
+    said = _read("feature_selection", trials)
+    assert (
+        'By the means over the seeds 1 of 2 curves had turned when it ended: "M, a" 0.5000 after '
+        "epoch 2 of 3, +22.0 % at the end."
+    ) in said
+    trials.records = [record for record in trials.records if record["arm"] == "M, b"]
+    assert "0 of 1 curves had turned when it ended." in _read("feature_selection", trials)
+
+
+def test_what_all_pixels_come_to_stands_beside_the_papers_best_choice():
+    trials = Trials("title", {"k": 50})
+    for arm, least in (("MNIST, all pixels", 0.049), ("Fashion-MNIST, all pixels", 0.57)):
+        trials.add(arm, 0, {"least": least, "loss": 1.0})
+    assert _read("feature_selection", trials) == (
+        "The least test loss of an epoch with all pixels is 0.0490 for MNIST, 0.51 times the "
+        "paper's least with 50 and 0.5700 for Fashion-MNIST, 2.00 times the paper's least with 50. "
+        "No choice of pixels is what is missing for Fashion-MNIST."
+    )
+
+
 def _descent(first: list[float], second: list[float]) -> str:
     trials = Trials("title", {"steps": 40, "every": 10})
     for arm, curve in (("πST", first), ("πST2", second)):
@@ -479,6 +523,33 @@ def test_presets_are_ranked_together():
 # ---- documents ---------------------------------------------------------------------------------
 
 
+def _accuracies(preset):
+    contest = sentences.contests(catalogue.get("knn"))[0]
+    return contest, contest.groups(Trials.read(RESULTS / "knn" / f"{preset}.json"))[""]
+
+
+def test_densities_are_alike_as_the_page_of_choosing_says():
+    said = " ".join(Path("docs/choosing.md").read_text("utf-8").split())
+    assert "densities cannot be told apart in [nearest neighbours on MNIST]" in said
+    contest_, scores = _accuracies("mnist-calibrated")
+    densities = {f"{name}, share": scores[f"{name}, share"] for name in so.densities.BUILT_IN}
+    _, others = contest.against_best(contest_, densities)
+    assert len(others) == 4
+    assert not any(verdict.few or verdict.differ for verdict in others.values())
+
+
+def test_temperatures_are_alike_as_the_page_of_top_k_says():
+    said = " ".join(Path("docs/topk.md").read_text("utf-8").split())
+    assert "no τ of `laplace` from 0.01 to 10 times the spread" in said
+    contest_, scores = _accuracies("alpha")
+    line = {arm: scores[arm] for arm in scores if arm.startswith("laplace, share, τ = ")}
+    best, others = contest.against_best(contest_, line)
+    alike = {best, *(arm for arm, verdict in others.items() if not verdict.differ)}
+    wanted = {arm for arm in line if 0.01 <= float(arm.rpartition(" = ")[2]) <= 10}
+    assert alike == wanted
+    assert len(wanted) == 7
+
+
 def test_which_method_when_is_made_of_the_results():
     assert choosing.SNIPPET.read_text(encoding="utf-8") == choosing.page(), (
         "run python -m experiments.docs"
@@ -521,6 +592,7 @@ def test_curves_of_learning_are_drawn(tmp_path):
 
 
 def test_every_picture_of_the_page_is_there():
-    pictures = re.findall(r"\]\((figures/(?:ranks|curves)_[^)]+)\)", docs.page())
-    assert {picture.split("_")[0] for picture in pictures} == {"figures/ranks", "figures/curves"}
+    pictures = re.findall(r"\]\((figures/(?:ranks|curves|own)_[^)]+)\)", docs.page())
+    kinds = {picture.split("_")[0] for picture in pictures}
+    assert kinds == {"figures/ranks", "figures/curves", "figures/own"}
     assert all((docs.PAGE.parent / picture).exists() for picture in pictures)

@@ -150,6 +150,14 @@ def test_the_same_seed_gives_the_same_figures(data):
     assert figures(1) != figures(2)
 
 
+def test_where_all_pixels_are_seen_nothing_is_drawn(data):
+    experiment = catalogue.get("feature_selection")
+    config = replace(experiment.presets["whole"], **TINY["feature_selection"])
+    assert experiment.arms(config) == ["MNIST, all pixels", "Fashion-MNIST, all pixels"]
+    figures = experiment.session(config, Setting(data=data), Trials("", {}))("MNIST, all pixels", 0)
+    assert figures["loss"] == figures["best_loss"] == figures["least"]
+
+
 def test_the_second_order_estimator_ends_nearer_to_the_optimum():
     """The finding of the paper's figure 9, in small."""
     experiment = catalogue.get("polynomial")
