@@ -210,6 +210,7 @@ template <class T> struct Uniform {
   static constexpr double kShort = is_single<T> ? 1e-3 : 3e-8;
   static constexpr double kWidth = 0;
   static constexpr double kReach = 0;
+  static constexpr T kEdge = 16 * std::numeric_limits<T>::epsilon();  // of rounding, in p
   // z: distance to the nearer end of the support, negative outside
   [[gnu::always_inline]] static Values<T> values(Pack<T> z, Pack<T> scale) {
     const Pack<T> a = z * scale, none = {};

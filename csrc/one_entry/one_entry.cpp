@@ -168,7 +168,7 @@ struct OtherSums {
 template <class F, class T, bool kFar> struct Weigh {
   Threshold<T> b;
   T scale;
-  Pack<T> f(Pack<T> scores) const { return values_at<F, T>(z(scores), Pack<T>{} + scale).pdf; }
+  Pack<T> f(Pack<T> scores) const { return pdf_at<F, T>(z(scores), Pack<T>{} + scale); }
   Pack<T> u(Pack<T> scores) const { return z(scores) * (scale / F::kUnit); }
 
  private:
@@ -212,7 +212,9 @@ template <class T> class RowGradient {
   template <class F> [[gnu::noinline]] /* gcc 12 crashes where it is not */ void add(Threshold<T> b, T scale, double factor, double u, double temperature) {
     const bool done = is_far(b) ? add_from(Weigh<F, T, true>{quartered(b), quartered_scale(scale)}, factor, u)
                                 : add_from(Weigh<F, T, false>{b, scale}, factor, u);
-    if (!done) add_faint<F>(b, factor, u, temperature);
+    if constexpr (!requires { F::kEdge; }) {  // a uniform density is nowhere faint
+      if (!done) add_faint<F>(b, factor, u, temperature);
+    }
   }
 
   void add(const WeighSoftmax<T>& weigh, double factor) {

@@ -43,7 +43,7 @@ GradientSums sum_stretch(const Stretch<T, S>& row, Threshold<T> b, T scale) {
     Pack<T> pdf{}, pdf_v{}, pdf_u{}, pdf_uv{};
     for_packs_of<T>(x + begin, std::min(kBlock, n - begin), [&](Pack<T> scores, std::size_t i, std::size_t count) {
       const Pack<T> z = (scores - b.centre) - b.rest;
-      Pack<T> f = values_at<F, T>(z, Pack<T>{} + scale).pdf;
+      Pack<T> f = pdf_at<F, T>(z, Pack<T>{} + scale);
       Mask<T> named{};
       if constexpr (kMasked) named = named_lanes<T>(part + begin + i, count), f = named ? f : Pack<T>{};
       store_part(d + begin + i, f, count);
@@ -367,7 +367,7 @@ template <class F, class T> class Backward {
       const T high = centre[row], low = rest[row];
       Pack<T> sum{}, sum_v{};
       for (std::size_t i = row * n; i < row * n + n; i += kLanes<T>) {
-        Pack<T> here = values_at<F, T>((load(x + i) - high) - low, Pack<T>{} + scale).pdf, upstream = load(v + i);
+        Pack<T> here = pdf_at<F, T>((load(x + i) - high) - low, Pack<T>{} + scale), upstream = load(v + i);
         if constexpr (kMasked) {
           const Mask<T> named = named_lanes<T>(part + i);
           here = named ? here : Pack<T>{}, upstream = named ? upstream : Pack<T>{};
@@ -399,7 +399,7 @@ template <class F, class T> class Backward {
       T* const d = f + row * kShortRow;
       Pack<T> sum{}, sum_v{};
       for_packs(rows[row].x, n, [&](Pack<T> scores, std::size_t i, std::size_t lanes) {
-        Pack<T> here = values_at<F, T>((scores - centre) - rest, Pack<T>{} + scale).pdf;
+        Pack<T> here = pdf_at<F, T>((scores - centre) - rest, Pack<T>{} + scale);
         Pack<T> upstream = load_first<T>(v + i, lanes, T(0));
         if constexpr (kMasked) {
           const Mask<T> named = named_lanes<T>(rows[row].part + i, lanes);

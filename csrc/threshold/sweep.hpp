@@ -30,6 +30,14 @@ template <class F, class T> [[gnu::always_inline]] inline Values<T> values_at(Pa
   return F::values(v < F::kMiddle ? v : T(1) - v, Pack<T>{} + T(1));
 }
 
+// f(u) for a gradient. What rounding alone has put inside the uniform density is not there: with a whole k between two
+// scores further apart than its support, those at an end of it would have moved b.
+template <class F, class T> [[gnu::always_inline]] inline Pack<T> pdf_at(Pack<T> z, Pack<T> scale) {
+  const Values<T> at = values_at<F, T>(z, scale);
+  if constexpr (requires { F::kEdge; }) return at.tail > F::kEdge ? at.pdf : Pack<T>{};
+  else return at.pdf;
+}
+
 // Calls work(pack, index, count) on [0, n) in packs, the last one filled up with -inf, which takes
 // no part in any sum. In memory scalars may be narrower.
 template <class T, class S, class Work>

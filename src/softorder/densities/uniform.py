@@ -71,10 +71,20 @@ class UnitUniform(Density):
 
     def cdf(self, u: Tensor) -> Tensor:
         # not clamp, whose derivative is 1 at the ends; NaN stays NaN
-        return torch.where(u <= 0, 0.0, torch.where(u >= 1, 1.0, u))
+        p = torch.where(u <= 0, 0.0, torch.where(u >= 1, 1.0, u))
+        return torch.where(self._inside(u), p, p.detach())
 
     def pdf(self, u: Tensor) -> Tensor:
-        return ((u > 0) & (u < 1)).to(u.dtype)
+        return self._inside(u).to(u.dtype)
+
+    def _inside(self, u: Tensor) -> Tensor:
+        """Where f is 1: not where rounding alone has put a score inside.
+
+        With a whole k between two scores that are further apart than the support, those at an end
+        of it would move b.
+        """
+        edge = 16 * torch.finfo(u.dtype).eps
+        return (u > edge) & (u < 1 - edge)
 
     def slope(self, u: Tensor) -> Tensor:
         return torch.zeros_like(u)

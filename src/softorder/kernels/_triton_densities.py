@@ -34,6 +34,7 @@ _TERMS = tl.constexpr(
         )
     )
 )
+_EDGE_32, _EDGE_64 = tl.constexpr(16 * 2.0**-23), tl.constexpr(16 * 2.0**-52)
 _PI = tl.constexpr(3.141592653589793)
 _HEIGHT = tl.constexpr(0.3989422804014327)  # of the normal density
 _LOG_HEIGHT = tl.constexpr(-0.9189385332046727)
@@ -58,6 +59,16 @@ def values(u, density: tl.constexpr):
         return tail, tl.where(a > 0.0, 1.0, 0.0).to(u.dtype), tail * tail
     else:
         return _values_at(tl.abs(u), density)
+
+
+@triton.jit
+def pdf(u, density: tl.constexpr):
+    """f(u) for a gradient: what rounding alone has put inside the uniform density is not there."""
+    tail, f, _ = values(u, density)
+    if density == UNIFORM:
+        edge = _EDGE_32 if u.dtype == tl.float32 else _EDGE_64
+        f = tl.where(tail > edge, f, 0.0)
+    return f
 
 
 @triton.jit

@@ -200,7 +200,7 @@ def slope(x, centre, rest, temperature, density: tl.constexpr):
     """u, and f(u), which is 0 where b is not finite."""
     _, scale = in_dtype(temperature, x.dtype)
     u = ((x - centre[:, None]) - rest[:, None]) * scale[:, None]
-    _, pdf, _ = law.values(u, density)
+    pdf = law.pdf(u, density)
     pdf = tl.where((tl.abs(centre) < float("inf"))[:, None], pdf, 0.0)
     return tl.where(pdf > 0.0, u, 0.0), pdf
 
