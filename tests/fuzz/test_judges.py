@@ -192,3 +192,12 @@ def test_slopes_of_a_network_are_as_good_as_its_wires_after_all_layers():
     slope = 2.2e-4 / cold.temperature.item()
     assert not _noticed(cold, gradient=lambda v: v + 8 * slope)
     assert _noticed(cold, gradient=lambda v: v + 50 * slope)
+
+
+def test_shares_of_neuralsort_cancel_to_a_digit_of_one():
+    """A gradient of 1e-144 is rounding beside shares of 1, one of 1e-12 in units of 1/τ is not."""
+    scores, tau = [0.0, 1.0, 2.5, 4.0], 1e-3
+    problem = _problem("soft_permutation", "neuralsort", scores, temperature=tau, descending=False)
+    assert units.most(_solved(problem).gradients["scores"]) < 1e-100
+    assert not _noticed(problem, gradient=lambda v: v + 1e-16 / tau)
+    assert _noticed(problem, gradient=lambda v: v + 1e-12 / tau)

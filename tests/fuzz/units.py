@@ -46,7 +46,10 @@ def unit(problem, name, expected):
         if problem.options.get("top1") == "softmax":  # whose slopes, 1 less a share of 1, cancel
             one = one + penalty_digit(problem)
         if problem.name == "neuralsort":
+            # Whose shares, and so the sums of distances that they weigh, cancel to a digit of 1.
+            n = problem.scores.shape[problem.dim]
             one = one + logit_digit(problem) * most(expected)
+            one = one + n * penalty_digit(problem) / coldest(problem)
         if problem.name in _TRANSPORT:
             # What should be 0 or 1 may be as far from it, with slopes of as much over τ. These
             # cancel, and so do those of Σ_a g_a (x_i - middle) ∂P_ai/∂x_i where scores are tied.
