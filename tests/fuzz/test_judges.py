@@ -175,12 +175,11 @@ def test_slopes_of_a_softmax_cancel_to_a_digit_of_1():
     assert _noticed(alone, gradient=lambda v: v + 1e-40)
 
 
-def test_small_shares_of_neuralsort_are_as_good_as_its_logits():
-    """e^-120 of logits of 1e8 is as good as 1e-7, and of logits of 100 as good as any other."""
-    cold = [1.0, 1.0 + 1.2e-6, 1.0 + 2.4e-6]
-    for scores, tau, noticed in ((cold, 1e-8, False), ([0.0, 120.0, 240.0], 1.0, True)):
+def test_shares_of_neuralsort_are_as_good_as_its_logits():
+    """Those of logits of 1e8 to 1e-7, and of logits of 1 as good as any other."""
+    cold = [1.0, 1.0 + 1.2e-8, 1.0 + 2.4e-8]
+    for scores, tau, noticed in ((cold, 1e-8, False), ([0.0, 1.2, 2.4], 1.0, True)):
         problem = _problem("soft_permutation", "neuralsort", scores, temperature=tau)
-        assert 0 < _solved(problem).gradients["scores"].abs().max() < 1e-5
         assert bool(_noticed(problem, gradient=lambda v: v * (1 + 1e-7))) == noticed
         assert _noticed(problem, gradient=lambda v: v * (1 + 1e-4))
 
